@@ -1,0 +1,1 @@
+//! The OVN lab and what the tests share.

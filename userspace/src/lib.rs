@@ -1,0 +1,12 @@
+//! neighsteer: steers ARP and NDP to one OVN gateway router and mirrors its bindings to the others.
+#![forbid(unsafe_code)]
+
+pub mod agent;
+pub mod cli;
+pub mod datapath;
+pub mod ids;
+pub mod mirror;
+pub mod openflow;
+pub mod ovsdb;
+pub mod plan;
+pub mod topology;

@@ -1,0 +1,3 @@
+//! The `neighsteer` binary.
+
+fn main() {}

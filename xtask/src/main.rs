@@ -1,0 +1,3 @@
+//! Every developer command of neighsteer: `cargo xtask --help`.
+
+fn main() {}
