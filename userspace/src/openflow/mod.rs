@@ -1,1 +1,4 @@
-//! Under construction.
+//! OpenFlow as Open vSwitch speaks it, and the control socket of its daemon. It knows nothing of
+//! OVN.
+
+pub mod unixctl;
