@@ -1,1 +1,3 @@
 //! The OVN lab and what the tests share.
+
+pub mod frames;
