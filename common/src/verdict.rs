@@ -1,5 +1,7 @@
 //! What the classifier says of one frame.
 
+use core::fmt;
+
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -10,11 +12,13 @@ pub enum Kind {
     ArpRequest = 1,
     /// ARP, operation 2.
     ArpReply = 2,
-    /// ARP request with a sender protocol address of 0.0.0.0 (RFC 5227, 2.1.1).
+    /// ARP request with a sender protocol address of 0.0.0.0 (RFC 5227, 1.1).
     ArpProbe = 3,
-    /// ARP request or reply whose sender and target protocol address are the same (RFC 5227, 3).
+    /// ARP request or reply whose sender and target protocol address are the same (RFC 5227, 3),
+    /// other than 0.0.0.0.
     ArpAnnouncement = 4,
-    /// ARP with any other operation, or a body too short to tell.
+    /// ARP with any other operation, or a body that is short or not of Ethernet and IPv4 addresses:
+    /// Open vSwitch takes no operation from such a one.
     ArpOther = 5,
     /// Neighbor Solicitation, ICMPv6 type 135 (RFC 4861, 4.3).
     NeighborSolicitation = 6,
@@ -26,6 +30,59 @@ pub enum Kind {
     RouterAdvertisement = 9,
     /// Redirect, ICMPv6 type 137 (RFC 4861, 4.5).
     Redirect = 10,
+}
+
+impl Kind {
+    /// Every kind, in the order of its number.
+    pub const ALL: [Self; 11] = [
+        Self::NotNeighbour,
+        Self::ArpRequest,
+        Self::ArpReply,
+        Self::ArpProbe,
+        Self::ArpAnnouncement,
+        Self::ArpOther,
+        Self::NeighborSolicitation,
+        Self::NeighborAdvertisement,
+        Self::RouterSolicitation,
+        Self::RouterAdvertisement,
+        Self::Redirect,
+    ];
+
+    /// The name in text and JSON output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotNeighbour => "not-neighbour",
+            Self::ArpRequest => "arp-request",
+            Self::ArpReply => "arp-reply",
+            Self::ArpProbe => "arp-probe",
+            Self::ArpAnnouncement => "arp-announcement",
+            Self::ArpOther => "arp-other",
+            Self::NeighborSolicitation => "neighbor-solicitation",
+            Self::NeighborAdvertisement => "neighbor-advertisement",
+            Self::RouterSolicitation => "router-solicitation",
+            Self::RouterAdvertisement => "router-advertisement",
+            Self::Redirect => "redirect",
+        }
+    }
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// The kind of that number in a map key.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
 }
 
 /// What the flow table of OKEP-6691 does with a frame while `disable-udn-arp-ndp-flood` is on.
@@ -48,15 +105,72 @@ pub enum Decision {
     SteerRa = 6,
 }
 
+impl Decision {
+    /// Every decision, in the order of its number.
+    pub const ALL: [Self; 7] = [
+        Self::Undecided,
+        Self::Normal,
+        Self::Flood,
+        Self::SteerArp,
+        Self::SteerNs,
+        Self::SteerNa,
+        Self::SteerRa,
+    ];
+
+    /// The name in text and JSON output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Undecided => "undecided",
+            Self::Normal => "normal",
+            Self::Flood => "flood",
+            Self::SteerArp => "steer-arp",
+            Self::SteerNs => "steer-ns",
+            Self::SteerNa => "steer-na",
+            Self::SteerRa => "steer-ra",
+        }
+    }
+
+    /// The decision of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|decision| decision.name() == name)
+    }
+
+    /// The decision of that number in a map key.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Whether a priority-52 flow takes the frame.
+    #[must_use]
+    pub const fn is_steered(self) -> bool {
+        matches!(
+            self,
+            Self::SteerArp | Self::SteerNs | Self::SteerNa | Self::SteerRa
+        )
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// Oddities of a frame: a set of bits, none of which changes how the frame is forwarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Notes(pub u16);
 
 impl Notes {
-    /// The frame ends before a header that its type promises.
+    /// The frame ends before a header that its type promises: an Ethernet header, a tag's type, an
+    /// ARP body, an IPv6 or extension header, or 8 bytes of ICMPv6.
     pub const TRUNCATED: Self = Self(1 << 0);
-    /// ARP hardware or protocol type or address length other than Ethernet and IPv4.
+    /// ARP hardware type, protocol type or address lengths other than those of Ethernet and IPv4.
     pub const ODD_ARP_SIZES: Self = Self(1 << 1);
     /// The sender hardware address in the ARP body is not the Ethernet source (VRRP does this).
     pub const SENDER_MAC_DIFFERS: Self = Self(1 << 2);
@@ -64,14 +178,47 @@ impl Notes {
     pub const HOP_LIMIT_NOT_255: Self = Self(1 << 3);
     /// NDP whose ICMPv6 code is not 0 (RFC 4861, 6.1 and 7.1).
     pub const CODE_NOT_ZERO: Self = Self(1 << 4);
-    /// NDP shorter than the fixed part of its type (RFC 4861, 4).
+    /// NDP shorter than the fixed part of its type (RFC 4861, 4), by the frame's end or by the IPv6
+    /// payload length.
     pub const TOO_SHORT: Self = Self(1 << 5);
-    /// IPv6 fragment (RFC 6980 forbids NDP in one).
+    /// IPv6 fragment, an atomic one too: not NDP to a flow (RFC 6980 forbids NDP in one).
     pub const FRAGMENTED: Self = Self(1 << 6);
-    /// More extension headers than the classifier walks.
+    /// More extension headers than [`crate::MAX_EXTENSION_HEADERS`]: whether NDP is behind them was
+    /// not looked at.
     pub const TOO_MANY_EXTENSION_HEADERS: Self = Self(1 << 7);
-    /// Multicast or all-zero Ethernet source or ARP sender hardware address.
+    /// ARP or NDP with a multicast or all-zero Ethernet source or ARP sender hardware address.
     pub const ODD_SENDER: Self = Self(1 << 8);
+
+    /// Every note with its name in text and JSON output, in the order of its bit.
+    pub const ALL: [(Self, &'static str); 9] = [
+        (Self::TRUNCATED, "truncated"),
+        (Self::ODD_ARP_SIZES, "odd-arp-sizes"),
+        (Self::SENDER_MAC_DIFFERS, "sender-mac-differs"),
+        (Self::HOP_LIMIT_NOT_255, "hop-limit-not-255"),
+        (Self::CODE_NOT_ZERO, "code-not-zero"),
+        (Self::TOO_SHORT, "too-short"),
+        (Self::FRAGMENTED, "fragmented"),
+        (
+            Self::TOO_MANY_EXTENSION_HEADERS,
+            "too-many-extension-headers",
+        ),
+        (Self::ODD_SENDER, "odd-sender"),
+    ];
+
+    /// The names of the notes that are set, in the order of their bits.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::ALL
+            .into_iter()
+            .filter_map(move |(note, name)| self.contains(note).then_some(name))
+    }
+
+    /// The note of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find_map(|(note, known)| (known == name).then_some(note))
+    }
 
     /// Whether every bit of `other` is set.
     #[must_use]
@@ -86,9 +233,32 @@ impl Notes {
     }
 }
 
+impl core::ops::BitOr for Notes {
+    type Output = Self;
+
+    #[inline(always)]
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
 impl core::ops::BitOrAssign for Notes {
+    #[inline(always)]
     fn bitor_assign(&mut self, other: Self) {
         self.0 |= other.0;
+    }
+}
+
+/// Names with commas between them; nothing for an empty set.
+impl fmt::Display for Notes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, name) in self.names().enumerate() {
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            f.write_str(name)?;
+        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,177 @@
+//! What the eBPF programs and the agent agree upon: map keys and values and the settings that are
+//! written before load. Every type is `repr(C)` without padding; a change of any layout, name or
+//! number raises [`VERSION`].
+#![cfg_attr(
+    feature = "user",
+    expect(unsafe_code, reason = "`aya::Pod` is an unsafe trait")
+)]
+
+use core::mem::{align_of, offset_of, size_of};
+
+use crate::{Decision, Kind, Policy};
+
+/// The version of everything in this module, part of the pins' path.
+pub const VERSION: u32 = 1;
+
+/// Name of the counters' map.
+pub const COUNTERS: &str = "COUNTERS";
+/// Name of the settings' global.
+pub const SETTINGS: &str = "SETTINGS";
+/// Name of the program for tc ingress.
+pub const TC_INGRESS: &str = "tc_ingress";
+/// Name of the program for XDP.
+pub const XDP_INGRESS: &str = "xdp_ingress";
+
+/// How many keys the counters' map has room for: one interface needs at most
+/// [`KEYS_PER_INTERFACE`], and an object that plain bpftool or tc loaded may serve several.
+pub const COUNTERS_MAX_ENTRIES: usize = 512;
+/// The most keys that one interface and direction can have.
+pub const KEYS_PER_INTERFACE: usize = (Kind::ALL.len() - 1) * Decision::ALL.len();
+
+/// Which way the counted frames go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Direction {
+    /// From the interface into the node.
+    Ingress = 0,
+    /// From the node out of the interface.
+    Egress = 1,
+}
+
+impl Direction {
+    /// The name in text and JSON output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ingress => "ingress",
+            Self::Egress => "egress",
+        }
+    }
+
+    /// The direction of that number in a map key.
+    #[must_use]
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Ingress),
+            1 => Some(Self::Egress),
+            _ => None,
+        }
+    }
+}
+
+impl core::fmt::Display for Direction {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What one counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct CounterKey {
+    /// Index of the interface, in the network namespace that the program runs in.
+    pub interface_index: u32,
+    /// A [`Direction`].
+    pub direction: u8,
+    /// A [`Kind`], never [`Kind::NotNeighbour`].
+    pub kind: u8,
+    /// A [`Decision`].
+    pub decision: u8,
+    /// Zero.
+    pub reserved: u8,
+}
+
+/// One CPU's share of a counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct CounterValue {
+    /// Frames.
+    pub packets: u64,
+    /// Their bytes from the Ethernet header on, a tag that was taken off counted in, FCS not.
+    pub bytes: u64,
+    /// When the last one was seen: ns since boot, time asleep counted in (`CLOCK_BOOTTIME`).
+    pub last_seen_ns: u64,
+}
+
+/// Read-only settings of one load. All zero: no policy, no tag, ingress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Settings {
+    /// [`Policy::bridge_mac`].
+    pub bridge_mac: [u8; 6],
+    /// [`Policy::gateway_vlan`], host order; 0 for none.
+    pub gateway_vlan: u16,
+    /// 1 when the two fields above are a policy; 0 when the program is to decide nothing.
+    pub policy_set: u8,
+    /// 1 when `skb->mark` is to be set to `tag` + decision.
+    pub tag_set: u8,
+    /// A [`Direction`].
+    pub direction: u8,
+    /// Zero.
+    pub reserved: u8,
+    /// What the decision's number is added to.
+    pub tag: u32,
+}
+
+impl Settings {
+    /// Settings for a direction, a policy and a tag, each of the latter two where there is one.
+    #[must_use]
+    pub fn new(direction: Direction, policy: Option<&Policy>, tag: Option<u32>) -> Self {
+        Self {
+            bridge_mac: policy.map_or([0; 6], |policy| policy.bridge_mac),
+            gateway_vlan: policy.and_then(|policy| policy.gateway_vlan).unwrap_or(0),
+            policy_set: u8::from(policy.is_some()),
+            tag_set: u8::from(tag.is_some()),
+            direction: direction as u8,
+            reserved: 0,
+            tag: tag.unwrap_or(0),
+        }
+    }
+
+    /// The policy that these settings hold, if any.
+    #[inline(always)]
+    #[must_use]
+    pub const fn policy(&self) -> Option<Policy> {
+        if self.policy_set == 0 {
+            return None;
+        }
+        Some(Policy {
+            bridge_mac: self.bridge_mac,
+            gateway_vlan: if self.gateway_vlan == 0 {
+                None
+            } else {
+                Some(self.gateway_vlan)
+            },
+        })
+    }
+}
+
+// No padding: the sum of the fields is the size.
+const _: () = {
+    assert!(size_of::<CounterKey>() == 8 && align_of::<CounterKey>() == 4);
+    assert!(offset_of!(CounterKey, direction) == 4);
+    assert!(offset_of!(CounterKey, kind) == 5);
+    assert!(offset_of!(CounterKey, decision) == 6);
+    assert!(offset_of!(CounterKey, reserved) == 7);
+    assert!(size_of::<CounterValue>() == 24 && align_of::<CounterValue>() == 8);
+    assert!(offset_of!(CounterValue, bytes) == 8);
+    assert!(offset_of!(CounterValue, last_seen_ns) == 16);
+    assert!(size_of::<Settings>() == 16 && align_of::<Settings>() == 4);
+    assert!(offset_of!(Settings, gateway_vlan) == 6);
+    assert!(offset_of!(Settings, policy_set) == 8);
+    assert!(offset_of!(Settings, tag_set) == 9);
+    assert!(offset_of!(Settings, direction) == 10);
+    assert!(offset_of!(Settings, reserved) == 11);
+    assert!(offset_of!(Settings, tag) == 12);
+    assert!(KEYS_PER_INTERFACE <= COUNTERS_MAX_ENTRIES);
+};
+
+#[cfg(feature = "user")]
+// SAFETY: `repr(C)`, integers only, no padding (asserted above).
+unsafe impl aya::Pod for CounterKey {}
+#[cfg(feature = "user")]
+// SAFETY: `repr(C)`, integers only, no padding (asserted above).
+unsafe impl aya::Pod for CounterValue {}
+#[cfg(feature = "user")]
+// SAFETY: `repr(C)`, integers only, no padding (asserted above).
+unsafe impl aya::Pod for Settings {}
