@@ -89,7 +89,8 @@ pub struct CounterValue {
     pub packets: u64,
     /// Their bytes from the Ethernet header on, a tag that was taken off counted in, FCS not.
     pub bytes: u64,
-    /// When the last one was seen: ns since boot, time asleep counted in (`CLOCK_BOOTTIME`).
+    /// When the last one was seen: ns since boot, time asleep not counted, to the kernel's tick
+    /// (`CLOCK_MONOTONIC_COARSE`: a finer clock costs more than all the rest).
     pub last_seen_ns: u64,
 }
 
@@ -146,6 +147,18 @@ impl Settings {
     }
 }
 
+/// What the test programs say of the last frame that they saw on an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct ObservedVerdict {
+    /// Frames so far.
+    pub frames: u64,
+    /// The last one's verdict, packed by [`Verdict::pack`](crate::Verdict::pack).
+    pub verdict: u32,
+    /// The last one's length in bytes, as it is counted.
+    pub length: u32,
+}
+
 // No padding: the sum of the fields is the size.
 const _: () = {
     assert!(size_of::<CounterKey>() == 8 && align_of::<CounterKey>() == 4);
@@ -156,6 +169,7 @@ const _: () = {
     assert!(size_of::<CounterValue>() == 24 && align_of::<CounterValue>() == 8);
     assert!(offset_of!(CounterValue, bytes) == 8);
     assert!(offset_of!(CounterValue, last_seen_ns) == 16);
+    assert!(size_of::<ObservedVerdict>() == 16 && align_of::<ObservedVerdict>() == 8);
     assert!(size_of::<Settings>() == 16 && align_of::<Settings>() == 4);
     assert!(offset_of!(Settings, gateway_vlan) == 6);
     assert!(offset_of!(Settings, policy_set) == 8);
@@ -175,3 +189,6 @@ unsafe impl aya::Pod for CounterValue {}
 #[cfg(feature = "user")]
 // SAFETY: `repr(C)`, integers only, no padding (asserted above).
 unsafe impl aya::Pod for Settings {}
+#[cfg(feature = "user")]
+// SAFETY: `repr(C)`, integers only, no padding (asserted above).
+unsafe impl aya::Pod for ObservedVerdict {}

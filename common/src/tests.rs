@@ -133,6 +133,17 @@ fn names_and_numbers_read_back() {
 }
 
 #[test]
+fn a_packed_verdict_unpacks() {
+    let verdict = Verdict {
+        kind: Kind::Redirect,
+        decision: Decision::SteerRa,
+        notes: Notes::ODD_SENDER | Notes::TRUNCATED,
+    };
+    assert_eq!(Verdict::unpack(verdict.pack()), Some(verdict));
+    assert_eq!(Verdict::unpack(u32::MAX), None);
+}
+
+#[test]
 fn settings_hold_the_policy_that_they_were_made_of() {
     use crate::abi::{Direction, Settings};
     for gateway_vlan in [None, Some(5)] {

@@ -272,3 +272,24 @@ pub struct Verdict {
     /// What is odd about it.
     pub notes: Notes,
 }
+
+impl Verdict {
+    /// Kind in bits 0..8, decision in 8..16, notes in 16..32: for programs that hand a verdict out
+    /// as one number.
+    #[inline(always)]
+    #[must_use]
+    pub const fn pack(self) -> u32 {
+        self.kind as u32 | (self.decision as u32) << 8 | (self.notes.0 as u32) << 16
+    }
+
+    /// The verdict that [`Self::pack`] made a number of.
+    #[must_use]
+    pub fn unpack(packed: u32) -> Option<Self> {
+        let [kind, decision, notes0, notes1] = packed.to_le_bytes();
+        Some(Self {
+            kind: Kind::from_number(kind)?,
+            decision: Decision::from_number(decision)?,
+            notes: Notes(u16::from_le_bytes([notes0, notes1])),
+        })
+    }
+}

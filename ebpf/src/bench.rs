@@ -1,0 +1,73 @@
+//! Programs for benches and tests only: empty ones to measure against, and ones that hand their
+//! whole verdict out.
+#![no_std]
+#![no_main]
+#![expect(
+    missing_docs,
+    reason = "the program macros make undocumented functions"
+)]
+
+use aya_ebpf::{
+    bindings::{TC_ACT_UNSPEC, xdp_action},
+    btf_maps::Array,
+    macros::{btf_map, classifier, xdp},
+    programs::{TcContext, XdpContext},
+};
+use neighsteer_common::{abi::ObservedVerdict, classify};
+use neighsteer_ebpf::{packet, settings::settings};
+
+#[unsafe(no_mangle)]
+#[unsafe(link_section = "license")]
+static LICENSE: [u8; 13] = neighsteer_ebpf::LICENSE;
+
+/// What `tc_observe` saw last.
+#[btf_map]
+static OBSERVED: Array<ObservedVerdict, 1> = Array::new();
+
+/// Returns what `tc_ingress` returns.
+#[classifier]
+pub fn tc_empty(_context: TcContext) -> i32 {
+    TC_ACT_UNSPEC
+}
+
+/// Returns what `xdp_ingress` returns.
+#[xdp(frags)]
+pub fn xdp_empty(_context: XdpContext) -> u32 {
+    xdp_action::XDP_PASS
+}
+
+/// Returns the packed verdict: for TEST_RUN.
+#[classifier]
+pub fn tc_verdict(context: TcContext) -> i32 {
+    let policy = settings().policy();
+    classify(&packet::TcFrame::new(&context), policy.as_ref()).pack() as i32
+}
+
+/// Returns the packed verdict: for TEST_RUN.
+#[xdp(frags)]
+pub fn xdp_verdict(context: XdpContext) -> u32 {
+    let policy = settings().policy();
+    classify(&packet::XdpFrame::new(&context), policy.as_ref()).pack()
+}
+
+/// Notes the packed verdict of each frame in a map: for frames on a real interface.
+#[classifier]
+pub fn tc_observe(context: TcContext) -> i32 {
+    let policy = settings().policy();
+    let frame = packet::TcFrame::new(&context);
+    let verdict = classify(&frame, policy.as_ref()).pack();
+    if let Some(observed) = OBSERVED.get_ptr_mut(0) {
+        // SAFETY: the one entry of an array; tests send one frame at a time.
+        unsafe {
+            (*observed).verdict = verdict;
+            (*observed).length = frame.length() as u32;
+            (*observed).frames += 1;
+        }
+    }
+    TC_ACT_UNSPEC
+}
+
+#[panic_handler]
+fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}

@@ -1,0 +1,28 @@
+//! The read-only settings, written by the loader before the program is loaded.
+
+use neighsteer_common::{Policy, abi::Settings};
+
+/// All zero as loaded by plain bpftool or tc: no policy, no tag, ingress.
+#[unsafe(no_mangle)]
+static SETTINGS: Settings = Settings {
+    bridge_mac: [0; 6],
+    gateway_vlan: 0,
+    policy_set: 0,
+    tag_set: 0,
+    direction: 0,
+    reserved: 0,
+    tag: 0,
+};
+
+/// The settings as the loader left them.
+#[inline(always)]
+pub fn settings() -> Settings {
+    // SAFETY: a reference is valid; volatile, because the loader changes what the compiler sees.
+    unsafe { core::ptr::read_volatile(&raw const SETTINGS) }
+}
+
+/// The policy of these settings.
+#[inline(always)]
+pub fn policy() -> Option<Policy> {
+    settings().policy()
+}
