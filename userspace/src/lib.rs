@@ -9,4 +9,5 @@ pub mod mirror;
 pub mod openflow;
 pub mod ovsdb;
 pub mod plan;
+pub mod rows;
 pub mod topology;

@@ -1,4 +1,17 @@
 //! OpenFlow as Open vSwitch speaks it, and the control socket of its daemon. It knows nothing of
 //! OVN.
 
+mod changes;
+mod flow;
+mod matching;
+mod ofctl;
+mod parse;
+mod switch;
 pub mod unixctl;
+
+pub use changes::{FlowChanges, diff};
+pub use flow::{Action, Cookie, Flow, FlowKey, InstalledFlow, Port};
+pub use matching::{Match, Protocol};
+pub use ofctl::OfCtl;
+pub use parse::{ParseFlowError, parse_dump, parse_flow};
+pub use switch::{PortDescription, Switch, SwitchError};

@@ -1,0 +1,7 @@
+//! A node as OVN-Kubernetes makes it, and every way in which it can be half made.
+
+mod groups;
+mod node;
+mod skipped;
+
+pub(crate) use node::{Network, Node};
