@@ -1,0 +1,193 @@
+//! A lab by hand: `neighsteer-lab up|down|status|shell|demo`.
+
+use std::process::{Command, ExitCode};
+use std::thread;
+
+use clap::{Args, Parser, Subcommand};
+use neighsteer_tests::lab::{self, FlowSet, Lab, LabError, labs, remove_labs};
+use nix::sys::signal::{SigSet, Signal};
+
+/// A node with real OVN and N UDNs in network namespaces of this machine.
+#[derive(Debug, Parser)]
+#[command(name = "neighsteer-lab", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Bring a lab up that stays until `down`
+    Up(Up),
+    /// End a lab and remove what labs left whose owner was killed
+    Down(Which),
+    /// List the labs on this machine
+    Status,
+    /// Open a shell in a lab's node, with OVS's and OVN's tools directed to it
+    Shell(Shell),
+}
+
+#[derive(Debug, Args)]
+struct Up {
+    /// Primary UDNs besides the default network
+    #[arg(long, default_value_t = 5)]
+    udns: u16,
+    /// Networks that get a pod; 0 is the default network
+    #[arg(long, value_delimiter = ',', default_value = "0,1")]
+    pods: Vec<u16>,
+    /// mac_binding_age_threshold in seconds
+    #[arg(long, default_value_t = 300)]
+    age_threshold: u32,
+    /// Leave the fan-out flows out
+    #[arg(long)]
+    base_flows: bool,
+}
+
+#[derive(Debug, Args)]
+struct Which {
+    /// The lab's ID; may be left out when there is one
+    id: Option<String>,
+    /// All labs that no process owns
+    #[arg(long, conflicts_with = "id")]
+    all: bool,
+}
+
+#[derive(Debug, Args)]
+struct Shell {
+    /// The lab's ID; may be left out when there is one
+    #[arg(long)]
+    id: Option<String>,
+    /// A command to run instead of a shell
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Err(error) = end_labs_on_signals() {
+        eprintln!("neighsteer-lab: cannot handle signals: {error}");
+        return ExitCode::FAILURE;
+    }
+    let result = match arguments.command {
+        Verb::Up(up) => bring_up(&up),
+        Verb::Down(which) => take_down(&which),
+        Verb::Status => {
+            status();
+            Ok(ExitCode::SUCCESS)
+        }
+        Verb::Shell(shell) => open_shell(&shell),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("neighsteer-lab: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+/// Turns ^C and SIGTERM into the end of every wait, so that labs are dropped and not left behind.
+fn end_labs_on_signals() -> nix::Result<()> {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGINT);
+    signals.add(Signal::SIGTERM);
+    // Threads made from here on inherit the mask; commands that are run do not.
+    signals.thread_block()?;
+    thread::spawn(move || {
+        while signals.wait().is_ok() {
+            lab::interrupt();
+        }
+    });
+    Ok(())
+}
+
+fn bring_up(up: &Up) -> Result<ExitCode, LabError> {
+    let lab = Lab::builder()
+        .udns(up.udns)
+        .pods(up.pods.iter().copied())
+        .age_threshold(up.age_threshold)
+        .flows(if up.base_flows {
+            FlowSet::Base
+        } else {
+            FlowSet::Legacy
+        })
+        .start()?;
+    println!("{}", lab.directory().display());
+    let state = lab.detach()?;
+    eprintln!(
+        "lab {} is up with {} UDNs; `neighsteer-lab shell --id {}` opens a shell in its node",
+        state.id, state.udns, state.id
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn take_down(which: &Which) -> Result<ExitCode, LabError> {
+    let mut removed = lab::sweep()?;
+    if which.all {
+        removed.extend(remove_labs(|state| state.owner.is_none())?);
+    } else if which.id.is_some() || removed.is_empty() {
+        let id = choose(which.id.as_deref())?;
+        removed.extend(remove_labs(|state| state.id == id)?);
+    }
+    for id in removed {
+        eprintln!("lab {id} is gone");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The lab with this ID, or the only one that no process owns.
+fn choose(id: Option<&str>) -> Result<String, LabError> {
+    let candidates: Vec<String> = labs()
+        .into_iter()
+        .filter(|(_, _, owned)| !owned)
+        .map(|(state, ..)| state.id)
+        .collect();
+    match (id, candidates.as_slice()) {
+        (Some(id), _) if candidates.iter().any(|candidate| candidate == id) => Ok(id.to_owned()),
+        (Some(id), _) => Err(LabError::Choice(format!(
+            "no lab {id} that could be taken; `neighsteer-lab status` lists them"
+        ))),
+        (None, [only]) => Ok(only.clone()),
+        (None, []) => Err(LabError::Choice("no lab is up".to_owned())),
+        (None, several) => Err(LabError::Choice(format!(
+            "which lab? {} are up",
+            several.join(", ")
+        ))),
+    }
+}
+
+fn status() {
+    for (state, directory, owned) in labs() {
+        let owner = match (state.owner, owned) {
+            (None, _) => "up".to_owned(),
+            (Some((pid, _)), true) => format!("owned by process {pid}"),
+            (Some(_), false) => "left behind".to_owned(),
+        };
+        println!(
+            "{}  {}  {} UDNs, pods in {:?}, {owner}",
+            state.id,
+            directory.display(),
+            state.udns,
+            state.pods,
+        );
+    }
+}
+
+fn open_shell(shell: &Shell) -> Result<ExitCode, LabError> {
+    let id = choose(shell.id.as_deref())?;
+    let lab = Lab::attach(&id)?;
+    let default = std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
+    let (program, arguments) = match shell.command.split_first() {
+        Some((program, arguments)) => (program.clone(), arguments),
+        None => (default, &[][..]),
+    };
+    let environment = lab.environment();
+    let node = lab.node_netns().clone();
+    // The lab stays when the shell ends, however it ends.
+    lab.detach()?;
+    let mut command: Command = node.command(&program);
+    let status = command
+        .args(arguments)
+        .envs(environment)
+        .status()
+        .map_err(|source| LabError::Spawn { program, source })?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}
