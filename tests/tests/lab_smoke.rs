@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use neighsteer_tests::frames::arp_reply;
 use neighsteer_tests::lab::{
     BRIDGE_MAC, Daemon, FlowSet, GATEWAY_IPV4, GATEWAY_IPV6, GATEWAY_MAC, Lab, NODE_IPV4, Network,
 };
@@ -12,16 +13,8 @@ use neighsteer_tests::lab::{
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A unicast ARP reply that resolves the external host's first address.
-fn arp_reply() -> Vec<u8> {
-    let mut frame = Vec::new();
-    frame.extend(BRIDGE_MAC);
-    frame.extend(GATEWAY_MAC);
-    frame.extend([8, 6, 0, 1, 8, 0, 6, 4, 0, 2]);
-    frame.extend(GATEWAY_MAC);
-    frame.extend(GATEWAY_IPV4.octets());
-    frame.extend(BRIDGE_MAC);
-    frame.extend(NODE_IPV4.octets());
-    frame
+fn reply() -> Vec<u8> {
+    arp_reply(GATEWAY_MAC, GATEWAY_IPV4, BRIDGE_MAC, NODE_IPV4)
 }
 
 /// What a lab left on the machine: processes, namespaces, its directory.
@@ -67,7 +60,7 @@ fn a_pod_of_the_default_network_reaches_the_outside_over_both_families() {
 #[test]
 fn a_unicast_reply_fans_out_to_all_routers_with_the_legacy_flows_only() {
     let lab = Lab::builder().udns(3).start().unwrap();
-    let legacy = lab.trace(&lab.uplink(), &arp_reply()).unwrap();
+    let legacy = lab.trace(&lab.uplink(), &reply()).unwrap();
     assert_eq!(
         (legacy.priority(), legacy.entered),
         (Some(10), 4),
@@ -78,7 +71,7 @@ fn a_unicast_reply_fans_out_to_all_routers_with_the_legacy_flows_only() {
     assert!(lab.has_static_fdb_entry().unwrap());
 
     lab.set_flows(FlowSet::Base).unwrap();
-    let base = lab.trace(&lab.uplink(), &arp_reply()).unwrap();
+    let base = lab.trace(&lab.uplink(), &reply()).unwrap();
     assert_eq!(
         (base.priority(), base.entered),
         (Some(0), 0),

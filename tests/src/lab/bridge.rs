@@ -8,7 +8,7 @@ use super::command::{run, run_with_input};
 use super::daemon::Daemon;
 use super::error::{LabError, Result};
 use super::flows::{BridgePorts, FlowSet, render};
-use super::network::{BRIDGE, BRIDGE_MAC, Network, mac_text};
+use super::network::{BRIDGE, BRIDGE_MAC, Network};
 use super::trace::Trace;
 
 impl Lab {
@@ -130,7 +130,7 @@ impl Lab {
     /// When ovs-vswitchd refuses it.
     pub fn add_static_fdb_entry(&self) -> Result<()> {
         // The port is the bridge's name: `LOCAL` is refused.
-        let arguments = ["fdb/add", BRIDGE, BRIDGE, "0", &mac_text(BRIDGE_MAC)];
+        let arguments = ["fdb/add", BRIDGE, BRIDGE, "0", &BRIDGE_MAC.to_string()];
         self.appctl(Daemon::Vswitchd, &arguments).map(drop)
     }
 
@@ -139,7 +139,7 @@ impl Lab {
     /// # Errors
     /// When it is not there.
     pub fn remove_static_fdb_entry(&self) -> Result<()> {
-        let arguments = ["fdb/del", BRIDGE, "0", &mac_text(BRIDGE_MAC)];
+        let arguments = ["fdb/del", BRIDGE, "0", &BRIDGE_MAC.to_string()];
         self.appctl(Daemon::Vswitchd, &arguments).map(drop)
     }
 
@@ -148,7 +148,7 @@ impl Lab {
     /// # Errors
     /// When ovs-vswitchd does not answer.
     pub fn has_static_fdb_entry(&self) -> Result<bool> {
-        let mac = mac_text(BRIDGE_MAC);
+        let mac = BRIDGE_MAC.to_string();
         let text = self.appctl(Daemon::Vswitchd, &["fdb/show", BRIDGE])?;
         Ok(text
             .lines()

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::network::{BRIDGE_MAC, NODE_IPV4, NODE_IPV6, Network, mac_text};
+use super::network::{BRIDGE_MAC, NODE_IPV4, NODE_IPV6, Network};
 
 /// Which flows the bridge's manager has installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) fn render(set: FlowSet, ports: &BridgePorts) -> String {
 }
 
 fn base(flows: &mut String, ports: &BridgePorts) {
-    let (mac, uplink) = (mac_text(BRIDGE_MAC), ports.uplink);
+    let (mac, uplink) = (BRIDGE_MAC, ports.uplink);
     let mut add = |table: u8, priority: u16, rest: String| {
         let _ = writeln!(flows, "{COOKIE},table={table},priority={priority},{rest}");
     };
@@ -126,7 +126,7 @@ fn neighbor_discovery(add: &mut impl FnMut(u8, u16, String), from: &str, mark: u
 
 /// The flows that hand inbound ARP and NDP to every gateway router.
 fn fan_out(flows: &mut String, ports: &BridgePorts) {
-    let (mac, uplink) = (mac_text(BRIDGE_MAC), ports.uplink);
+    let (mac, uplink) = (BRIDGE_MAC, ports.uplink);
     let default: String = outputs(ports, |network| network.is_default());
     let udns: String = outputs(ports, |network| !network.is_default());
     let mut add = |table: u8, priority: u16, matched: String, actions: &[&str]| {

@@ -6,6 +6,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use neighsteer::ids::Mac;
+
 /// The node's name in Kubernetes.
 pub const NODE: &str = "ovn-worker.lab";
 /// The external bridge.
@@ -13,13 +15,13 @@ pub const BRIDGE: &str = "br-ex";
 /// The physical network's name in `ovn-bridge-mappings`.
 pub const PHYSICAL_NETWORK: &str = "physnet";
 /// The MAC address that the bridge, the host and every gateway router share.
-pub const BRIDGE_MAC: [u8; 6] = [0x02, 0x42, 0xac, 0x12, 0x00, 0x03];
+pub const BRIDGE_MAC: Mac = Mac([0x02, 0x42, 0xac, 0x12, 0x00, 0x03]);
 /// The node's IPv4 address, on the bridge and on every `rtoe-` port; the prefix has 16 bits.
 pub const NODE_IPV4: Ipv4Addr = Ipv4Addr::new(172, 18, 0, 3);
 /// The node's IPv6 address, on the bridge and on every `rtoe-` port; the prefix has 64 bits.
 pub const NODE_IPV6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x18, 0, 0, 0, 0, 0, 3);
 /// The external host's MAC address.
-pub const GATEWAY_MAC: [u8; 6] = [0x02, 0x42, 0xac, 0x12, 0x00, 0x01];
+pub const GATEWAY_MAC: Mac = Mac([0x02, 0x42, 0xac, 0x12, 0x00, 0x01]);
 /// The external host's first IPv4 address: the default gateway of every gateway router.
 pub const GATEWAY_IPV4: Ipv4Addr = Ipv4Addr::new(172, 18, 0, 1);
 /// The external host's first IPv6 address: the default gateway of every gateway router.
@@ -31,14 +33,7 @@ pub const POD_IPV4: Ipv4Addr = Ipv4Addr::new(10, 100, 0, 2);
 /// A pod's IPv6 address: the same in every network.
 pub const POD_IPV6: Ipv6Addr = Ipv6Addr::new(0xfd10, 0, 0, 0, 0, 0, 0, 2);
 /// A pod's MAC address: the same in every network.
-pub const POD_MAC: [u8; 6] = [0x0a, 0x58, 0x0a, 0x64, 0x00, 0x02];
-
-/// Writes a MAC address as Open vSwitch does.
-#[must_use]
-pub fn mac_text(mac: [u8; 6]) -> String {
-    let [a, b, c, d, e, f] = mac;
-    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
-}
+pub const POD_MAC: Mac = Mac([0x0a, 0x58, 0x0a, 0x64, 0x00, 0x02]);
 
 /// A network: 0 is the cluster's default one, the others are primary layer-3 UDNs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -15,7 +15,7 @@ use super::flows::FlowSet;
 use super::namespace::veth;
 use super::network::{
     BRIDGE, BRIDGE_MAC, EXTERNAL_INTERFACE, GATEWAY_IPV4, GATEWAY_IPV6, GATEWAY_MAC, NODE_IPV4,
-    NODE_IPV6, Network, PHYSICAL_NETWORK, POD_IPV4, POD_IPV6, POD_MAC, mac_text,
+    NODE_IPV6, Network, PHYSICAL_NETWORK, POD_IPV4, POD_IPV6, POD_MAC,
 };
 use super::northbound::{self, SecondaryLocalnet};
 use super::{Database, Lab};
@@ -59,13 +59,13 @@ impl Lab {
         self.node.sysctl("net/ipv6/conf/all/disable_ipv6", "0")?;
         let uplink = self.uplink();
         let lines = veth(&uplink, EXTERNAL_INTERFACE, &self.external);
-        let address = format!("link set {uplink} address {}\n", mac_text(BRIDGE_MAC));
+        let address = format!("link set {uplink} address {}\n", BRIDGE_MAC);
         self.node.ip(&(lines + &address))?;
         self.external.ip(&format!(
             "link set {EXTERNAL_INTERFACE} address {} up\n\
              addr add {GATEWAY_IPV4}/16 dev {EXTERNAL_INTERFACE}\n\
              addr add {GATEWAY_IPV6}/64 dev {EXTERNAL_INTERFACE} nodad\n",
-            mac_text(GATEWAY_MAC)
+            GATEWAY_MAC
         ))?;
         self.node.disable_checksum_offload(&uplink)?;
         self.external.disable_checksum_offload(EXTERNAL_INTERFACE)
@@ -92,7 +92,7 @@ impl Lab {
 
     fn create_bridges(&self) -> Result<()> {
         let uplink = self.uplink();
-        let mac = mac_text(BRIDGE_MAC);
+        let mac = BRIDGE_MAC;
         let text = format!(
             "-- add-br br-int -- set bridge br-int datapath_type=netdev fail_mode=secure \
              other_config:disable-in-band=true \
@@ -135,7 +135,7 @@ impl Lab {
             "link set eth0 address {} mtu 1400 up\n\
              addr add {POD_IPV4}/16 dev eth0\n\
              route add default via 10.100.0.1\n",
-            mac_text(POD_MAC)
+            POD_MAC
         );
         if self.state.ipv6 {
             lines += &format!("addr add {POD_IPV6}/64 dev eth0 nodad\n");

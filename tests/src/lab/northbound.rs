@@ -10,7 +10,7 @@ use super::database::{Database, map, named, set};
 use super::error::Result;
 use super::network::{
     BRIDGE_MAC, GATEWAY_IPV4, GATEWAY_IPV6, NODE_IPV4, NODE_IPV6, Network, PHYSICAL_NETWORK,
-    POD_IPV4, POD_IPV6, POD_MAC, mac_text,
+    POD_IPV4, POD_IPV6, POD_MAC,
 };
 
 /// Networks in one transaction: few enough for the server to stay responsive.
@@ -223,7 +223,7 @@ fn external_port(network: Network, options: &RouterOptions) -> Value {
     };
     json!({
         "name": network.external_port(),
-        "mac": mac_text(BRIDGE_MAC),
+        "mac": BRIDGE_MAC.to_string(),
         "networks": set(&networks),
         "external_ids": pairs(&external_ids),
     })
@@ -282,7 +282,7 @@ fn switches(network: Network) -> Vec<Value> {
         port(
             &to_external,
             json!({"name": format!("etor-{}", network.gateway_router()), "type": "router",
-                "addresses": mac_text(BRIDGE_MAC), "options": pairs(&external_options)}),
+                "addresses": BRIDGE_MAC.to_string(), "options": pairs(&external_options)}),
         ),
         port(
             &to_join,
@@ -292,7 +292,7 @@ fn switches(network: Network) -> Vec<Value> {
         port(
             &pod,
             json!({"name": network.pod_port(),
-                "addresses": format!("{} {POD_IPV4} {POD_IPV6}", mac_text(POD_MAC))}),
+                "addresses": format!("{} {POD_IPV4} {POD_IPV6}", POD_MAC)}),
         ),
         switch(
             network.external_switch(),
