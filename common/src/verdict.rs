@@ -168,7 +168,8 @@ pub struct Notes(pub u16);
 
 impl Notes {
     /// The frame ends before a header that its type promises: an Ethernet header, a tag's type, an
-    /// ARP body, an IPv6 or extension header, or 8 bytes of ICMPv6.
+    /// ARP body, an IPv6 header, the first two bytes of an extension header (all that Open vSwitch's
+    /// kernel datapath reads of it), or 8 bytes of ICMPv6.
     pub const TRUNCATED: Self = Self(1 << 0);
     /// ARP hardware type, protocol type or address lengths other than those of Ethernet and IPv4.
     pub const ODD_ARP_SIZES: Self = Self(1 << 1);

@@ -1,5 +1,8 @@
 //! The OVN lab and what the tests share.
 #![forbid(unsafe_code)]
 
+pub mod corpus;
 pub mod frames;
+pub mod generate;
 pub mod lab;
+pub mod oracle;

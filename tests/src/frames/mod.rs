@@ -34,6 +34,12 @@ pub const NODE_IP6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 3);
 /// The external host's IPv6 address.
 pub const HOST_IP6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0x99);
 
+/// Bytes as hex digits, as `ovs-appctl ofproto/trace` takes a frame.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A unicast ARP reply: `from_ip` is at `from_mac`.
 #[must_use]
 pub fn arp_reply(from_mac: Mac, from_ip: Ipv4Addr, to_mac: Mac, to_ip: Ipv4Addr) -> Vec<u8> {
