@@ -1,1 +1,3 @@
-//! Under construction.
+//! The command line.
+
+pub mod flows;

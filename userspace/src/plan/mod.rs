@@ -29,7 +29,7 @@ const STEERING_PRIORITY: u16 = 52;
 const STEERED_ICMPV6_TYPES: [u8; 3] = [135, 136, 134];
 
 /// What one bridge should have.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BridgePlan {
     /// The bridge.
     pub bridge: Arc<str>,
@@ -51,10 +51,7 @@ pub fn plan(group: &BridgeGroup, gates: Gates) -> BridgePlan {
     if !gates.steering() {
         return BridgePlan {
             bridge,
-            flows: Vec::new(),
-            no_flood: BTreeSet::new(),
-            flood: BTreeSet::new(),
-            static_fdb: None,
+            ..BridgePlan::default()
         };
     }
     BridgePlan {

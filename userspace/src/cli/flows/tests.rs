@@ -1,0 +1,120 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::{
+    ids::OfPort,
+    openflow::{Cookie, InstalledFlow, PortDescription, parse_dump},
+    topology::tests::{Network, Node},
+};
+
+/// A switch whose every bridge has the same flows.
+struct Fixed(Vec<InstalledFlow>);
+
+impl Switch for Fixed {
+    async fn dump_flows(
+        &self,
+        _bridge: &str,
+        cookie: Option<Cookie>,
+    ) -> Result<Vec<InstalledFlow>, SwitchError> {
+        let wanted = |it: &&InstalledFlow| cookie.is_none_or(|cookie| it.flow.cookie == cookie);
+        Ok(self.0.iter().filter(wanted).cloned().collect())
+    }
+
+    async fn change_flows(&self, _: &str, _: &FlowChanges) -> Result<(), SwitchError> {
+        unreachable!("showing flows changes none")
+    }
+
+    async fn ports(&self, _: &str) -> Result<Vec<PortDescription>, SwitchError> {
+        unreachable!("showing flows looks at no port")
+    }
+
+    async fn set_no_flood(&self, _: &str, _: &BTreeMap<OfPort, bool>) -> Result<(), SwitchError> {
+        unreachable!("showing flows changes no port")
+    }
+}
+
+async fn show(args: FlowsArgs, json: bool, installed: &str) -> (bool, String) {
+    let topology = Node::new(&[Network::default_network()]).topology();
+    let gates = Gates::new(true, true).unwrap();
+    let switch = Fixed(parse_dump(installed).unwrap());
+    let mut out = Vec::new();
+    let differs = run(&args, &topology, gates, &switch, json, &mut out)
+        .await
+        .unwrap();
+    (differs, String::from_utf8(out).unwrap())
+}
+
+fn diff_args() -> FlowsArgs {
+    FlowsArgs {
+        diff: true,
+        ..FlowsArgs::default()
+    }
+}
+
+#[tokio::test]
+async fn flows_are_shown_as_a_file_that_ovs_ofctl_takes() {
+    let (differs, text) = show(FlowsArgs::default(), false, "").await;
+    assert!(!differs);
+    insta::assert_snapshot!(text);
+}
+
+#[tokio::test]
+async fn flows_are_shown_as_json() {
+    let (_, text) = show(diff_args(), true, "").await;
+    insta::assert_snapshot!(text);
+}
+
+#[tokio::test]
+async fn a_difference_names_what_is_missing_what_is_to_go_and_what_another_has() {
+    let (_, desired) = show(FlowsArgs::default(), false, "").await;
+    let mut installed: Vec<String> = desired.lines().skip(1).map(str::to_owned).collect();
+    installed.remove(0);
+    installed[0] = installed[0].replace("output:2", "output:3");
+    installed[1] = installed[1].replace("cookie=0x6e65696768737472", "cookie=0xdeff105");
+    installed.push(format!(
+        "cookie={COOKIE}, priority=52, table=0, in_port=9, arp, actions=drop"
+    ));
+    installed.push("cookie=0x0, priority=0, table=0, actions=NORMAL".to_owned());
+    let (differs, text) = show(diff_args(), false, &installed.join("\n")).await;
+    assert!(differs);
+    insta::assert_snapshot!(text);
+}
+
+#[tokio::test]
+async fn installed_flows_that_are_the_desired_ones_are_no_difference() {
+    let (_, desired) = show(FlowsArgs::default(), false, "").await;
+    let installed: Vec<&str> = desired.lines().skip(1).collect();
+    let (differs, text) = show(diff_args(), false, &installed.join("\n")).await;
+    assert!(!differs);
+    assert!(
+        text.lines().skip(2).all(|line| line.starts_with(' ')),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_bridge_without_a_group_is_an_error_that_says_why() {
+    let mut network = Network::default_network();
+    network.ofport = -1;
+    let topology = Node::new(&[network]).topology();
+    let args = FlowsArgs {
+        bridge: Some("breth0".to_owned()),
+        ..FlowsArgs::default()
+    };
+    let switch = Fixed(Vec::new());
+    let error = run(
+        &args,
+        &topology,
+        Gates::default(),
+        &switch,
+        false,
+        &mut Vec::new(),
+    )
+    .await
+    .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no gateway routers of this node share bridge breth0\n  left out: GR_node-1: port \
+         patch-breth0_node-1-to-br-int has no OpenFlow number (yet)"
+    );
+}
