@@ -1,0 +1,186 @@
+//! The gateway routers that share a bridge.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    net::IpAddr,
+    sync::Arc,
+};
+
+use super::{age::AgeThresholds, clock::Millis};
+use crate::ovsdb::Uuid;
+
+/// A gateway router as the mirror sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its external port, such as `rtoe-GR_node`.
+    pub port: Arc<str>,
+    /// Its `Datapath_Binding`.
+    pub datapath: Uuid,
+    /// When its bindings expire.
+    pub age: AgeThresholds,
+}
+
+/// The gateway routers that share a bridge: one that learns, and those that are told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupMembers {
+    /// The designated source. Without one, nothing is mirrored.
+    pub source: Option<Member>,
+    /// The others.
+    pub followers: Vec<Member>,
+    /// Addresses of nodes, which have static bindings and are not mirrored.
+    pub node_ips: Arc<BTreeSet<IpAddr>>,
+}
+
+/// A follower's number. It is never given to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Slot(u32);
+
+impl Slot {
+    pub(super) const FIRST: Self = Self(0);
+    pub(super) const LAST: Self = Self(u32::MAX);
+
+    pub(super) const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// Whose a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Source,
+    Follower(Slot),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Follower {
+    pub(super) member: Member,
+    /// When it was last seen to send something for which it may lack a binding.
+    pub(super) asked: Option<Millis>,
+}
+
+/// The members with their numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Group {
+    pub(super) members: GroupMembers,
+    pub(super) followers: BTreeMap<Slot, Follower>,
+    places: HashMap<Arc<str>, Place>,
+    next: u32,
+}
+
+/// What a new composition changes.
+#[derive(Debug, Default)]
+pub(super) struct Regrouping {
+    /// Places whose rows no longer count.
+    pub(super) dropped: Vec<Place>,
+    /// Ports whose rows are not known yet.
+    pub(super) unknown: BTreeSet<Arc<str>>,
+    /// The new followers.
+    pub(super) added: Vec<Slot>,
+    /// Whether what everybody should have changes: another source, other node addresses.
+    pub(super) truth: bool,
+}
+
+impl Group {
+    pub(super) fn place(&self, port: &str) -> Option<Place> {
+        self.places.get(port).copied()
+    }
+
+    pub(super) fn member(&self, place: Place) -> Option<&Member> {
+        match place {
+            Place::Source => self.members.source.as_ref(),
+            Place::Follower(slot) => self.followers.get(&slot).map(|follower| &follower.member),
+        }
+    }
+
+    /// Takes a new composition; `None` where it is the one that holds already.
+    pub(super) fn replace(&mut self, mut members: GroupMembers) -> Option<Regrouping> {
+        let source_port = members
+            .source
+            .as_ref()
+            .map(|source| Arc::clone(&source.port));
+        let mut seen = BTreeSet::new();
+        members.followers.retain(|member| {
+            Some(&member.port) != source_port.as_ref() && seen.insert(Arc::clone(&member.port))
+        });
+        if members == self.members {
+            return None;
+        }
+        let mut change = Regrouping {
+            truth: members.node_ips != self.members.node_ips
+                || members.source != self.members.source,
+            ..Regrouping::default()
+        };
+        self.replace_source(members.source.as_ref(), &mut change);
+        self.replace_followers(&members.followers, &mut change);
+        self.members = members;
+        Some(change)
+    }
+
+    fn replace_source(&mut self, source: Option<&Member>, change: &mut Regrouping) {
+        let former = self.members.source.as_ref();
+        if same_router(former, source) {
+            return;
+        }
+        if let Some(former) = former {
+            self.places.remove(&former.port);
+            change.dropped.push(Place::Source);
+        }
+        if let Some(source) = source {
+            if let Some(Place::Follower(slot)) =
+                self.places.insert(Arc::clone(&source.port), Place::Source)
+            {
+                self.followers.remove(&slot);
+                change.dropped.push(Place::Follower(slot));
+            }
+            change.unknown.insert(Arc::clone(&source.port));
+        }
+    }
+
+    fn replace_followers(&mut self, members: &[Member], change: &mut Regrouping) {
+        let wanted: HashMap<&str, &Member> = members
+            .iter()
+            .map(|member| (&*member.port, member))
+            .collect();
+        let places = &mut self.places;
+        self.followers.retain(|slot, follower| {
+            let now = wanted.get(&*follower.member.port).copied();
+            let stays = same_router(Some(&follower.member), now);
+            if !stays {
+                places.remove(&follower.member.port);
+                change.dropped.push(Place::Follower(*slot));
+            }
+            stays
+        });
+        for member in members {
+            if let Some(Place::Follower(slot)) = self.places.get(&member.port).copied() {
+                if let Some(follower) = self.followers.get_mut(&slot) {
+                    change.truth |= follower.member.age != member.age;
+                    follower.member = member.clone();
+                }
+                continue;
+            }
+            let slot = Slot(self.next);
+            self.next = self.next.saturating_add(1);
+            self.places
+                .insert(Arc::clone(&member.port), Place::Follower(slot));
+            self.followers.insert(
+                slot,
+                Follower {
+                    member: member.clone(),
+                    asked: None,
+                },
+            );
+            change.added.push(slot);
+            change.unknown.insert(Arc::clone(&member.port));
+        }
+    }
+}
+
+/// A router that was made anew under the same name is another one: its rows went with the old one.
+fn same_router(one: Option<&Member>, other: Option<&Member>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => one.port == other.port && one.datapath == other.datapath,
+        _ => false,
+    }
+}

@@ -1,0 +1,252 @@
+//! What happens to the mirror: rows, compositions, connections.
+
+use std::{net::IpAddr, sync::Arc};
+
+use super::{Cause, Mirror, Now};
+use crate::{
+    mirror::{
+        batch::{BatchId, Reason},
+        group::{GroupMembers, Place},
+        queue::{Key, Lane},
+        rows::{BindingRow, RowSkip},
+        table::{StoredRow, Truth},
+    },
+    ovsdb::{Row, Uuid},
+};
+
+/// Where a row went, and what the source said about its neighbour before.
+struct Stored {
+    place: Place,
+    before: Option<Truth>,
+}
+
+impl Mirror {
+    /// Takes a new composition of the group.
+    ///
+    /// `known` are the rows of the new members' ports as the driver's cache has them, so that nothing
+    /// is written that is there already: call this once the monitor covers the ports. It is only read
+    /// where ports are new or change their role.
+    pub fn set_group(
+        &mut self,
+        members: GroupMembers,
+        known: impl IntoIterator<Item = BindingRow>,
+        now: Now,
+    ) {
+        let Some(change) = self.group.replace(members) else {
+            return;
+        };
+        for place in &change.dropped {
+            self.table.drop_place(*place);
+            if let Place::Follower(slot) = place {
+                self.holds.forget(*slot);
+                self.progress.forget(*slot);
+            }
+        }
+        if !change.unknown.is_empty() {
+            for row in known {
+                if change.unknown.contains(&row.port) {
+                    self.store(&row, false, now);
+                }
+            }
+        }
+        if !self.ever_synced {
+            return;
+        }
+        let ips: Vec<IpAddr> = self.table.ips().collect();
+        for slot in change.added {
+            for ip in &ips {
+                self.evaluate_one(Key { ip: *ip, slot }, Cause::Backfill, now);
+            }
+        }
+        if change.truth {
+            for ip in ips {
+                self.evaluate(ip, Cause::Settle, now);
+            }
+        }
+    }
+
+    /// A follower has just sent a packet for which it may lack the binding: for some seconds, it is
+    /// served first.
+    pub fn asked(&mut self, port: &str, now: Now) {
+        if let Some(Place::Follower(slot)) = self.group.place(port)
+            && let Some(follower) = self.group.followers.get_mut(&slot)
+        {
+            follower.asked = Some(now.at);
+        }
+    }
+
+    /// A row of `MAC_Binding` is new or has changed. A row that cannot be read is counted and, if it
+    /// was known before, forgotten.
+    pub fn upsert_row(&mut self, uuid: Uuid, row: &Row, now: Now) {
+        match BindingRow::parse(uuid, row) {
+            Ok(row) => self.upsert(&row, now),
+            Err(skip) => {
+                self.counters.bad_rows.count(skip);
+                self.remove(uuid, now);
+            }
+        }
+    }
+
+    /// A row of `MAC_Binding` is new or has changed.
+    pub fn upsert(&mut self, row: &BindingRow, now: Now) {
+        let Some(stored) = self.store(row, self.synced, now) else {
+            return;
+        };
+        match stored.place {
+            Place::Source => self.source_changed(row.ip, stored.before, now),
+            Place::Follower(slot) if self.ever_synced => {
+                let key = Key { ip: row.ip, slot };
+                if !self.writing.contains(&key) {
+                    self.evaluate_one(key, Cause::Settle, now);
+                }
+            }
+            Place::Follower(_) => {}
+        }
+    }
+
+    /// A row of `MAC_Binding` is gone.
+    pub fn remove(&mut self, uuid: Uuid, now: Now) {
+        let Some((ip, place)) = self.table.find(uuid) else {
+            return;
+        };
+        let before = self.table.truth(ip);
+        self.table.remove(uuid);
+        match place {
+            // Followers keep their rows: those have traffic and timestamps of their own.
+            Place::Source => self.source_changed(ip, before, now),
+            Place::Follower(slot) => self.follower_row_gone(Key { ip, slot }, now),
+        }
+    }
+
+    /// Everything that the server holds has been told: planning starts, or goes on.
+    pub fn synced(&mut self, now: Now) {
+        if self.synced {
+            return;
+        }
+        let first = !self.ever_synced;
+        self.synced = true;
+        self.ever_synced = true;
+        self.compare_at = now.at.after(self.settings.compare_ms);
+        self.pause_until = now.at;
+        self.refusals = 0;
+        let ips: Vec<IpAddr> = self.table.ips().collect();
+        let step = self.settings.spread_ms / u64::try_from(ips.len().max(1)).unwrap_or(u64::MAX);
+        let mut at = now.at;
+        for ip in ips {
+            at = at.after(step);
+            let cause = if first {
+                Cause::Start(at)
+            } else {
+                Cause::Resume(at)
+            };
+            self.evaluate(ip, cause, now);
+        }
+    }
+
+    /// The connection is lost. What is known stays; transactions under way have an unknown outcome,
+    /// which the next snapshot will tell.
+    pub fn disconnected(&mut self, now: Now) {
+        self.synced = false;
+        self.burst = false;
+        let lost: Vec<BatchId> = self.in_flight.keys().copied().collect();
+        for id in lost {
+            self.counters.errors.unknown_outcome += 1;
+            self.give_back(id);
+        }
+        for half in std::mem::take(&mut self.halves) {
+            self.requeue(half);
+        }
+        let parked = std::mem::take(&mut self.parked);
+        for (key, cause) in parked {
+            self.evaluate_one(key, cause, now);
+        }
+    }
+
+    /// Puts a row of a member into the table.
+    fn store(&mut self, row: &BindingRow, live: bool, now: Now) -> Option<Stored> {
+        let place = self.group.place(&row.port);
+        let Some(place) = place else {
+            self.counters.bad_rows.other_port += 1;
+            // It may have been a member's before its port was changed.
+            self.remove(row.uuid, now);
+            return None;
+        };
+        let member = self.group.member(place)?;
+        let stored = StoredRow {
+            uuid: row.uuid,
+            timestamp: row.timestamp,
+            mac: row.mac,
+            elsewhere: row.is_elsewhere(member),
+        };
+        let before = self.table.truth(row.ip);
+        match place {
+            Place::Source => {
+                if row.mac.is_none() {
+                    self.counters.bad_rows.count(RowSkip::BadMac);
+                }
+                self.clock.observe(row.timestamp, live, now);
+                let text = Arc::clone(&row.ip_text);
+                self.table.put_source(row.ip, stored, text);
+            }
+            Place::Follower(slot) => {
+                self.clock.observe(row.timestamp, false, now);
+                self.table.put_follower(row.ip, slot, stored);
+                self.holds.there(Key { ip: row.ip, slot });
+            }
+        }
+        Some(Stored { place, before })
+    }
+
+    /// What the source says about a neighbour may have changed.
+    fn source_changed(&mut self, ip: IpAddr, before: Option<Truth>, now: Now) {
+        if !self.ever_synced {
+            return;
+        }
+        let Some(truth) = self.table.truth(ip) else {
+            self.wakes.cancel(ip);
+            return;
+        };
+        let cause = match before {
+            Some(before) if before == truth => return,
+            Some(before) if before.mac == truth.mac => {
+                self.holds.source_lives(ip);
+                self.wakes
+                    .no_later(ip, now.at.after(self.settings.coalesce_ms));
+                return;
+            }
+            Some(_) => Cause::MacChange,
+            None => Cause::NewBinding,
+        };
+        self.holds.source_lives(ip);
+        self.evaluate(ip, cause, now);
+    }
+
+    /// A follower's row has vanished: it is put back, unless its source's row has gone as well by then.
+    pub(super) fn follower_row_gone(&mut self, key: Key, now: Now) {
+        let Some(follower) = self.group.followers.get(&key.slot) else {
+            return;
+        };
+        if !self.ever_synced || self.table.truth(key.ip).is_none() {
+            return;
+        }
+        let age = follower.member.age.for_ip(key.ip);
+        let cooldown = self.settings.cooldown(age);
+        let pauses = &self.settings.pauses;
+        let until = self.holds.lost(key, cooldown, pauses, now.at);
+        self.wakes.no_later(key.ip, until);
+    }
+
+    /// Whether a row waits or is being written.
+    pub(super) fn is_due(&self, key: Key) -> bool {
+        self.queue.contains(key) || self.writing.contains(&key) || self.parked.contains_key(&key)
+    }
+
+    /// The lane of a row that goes back into the queue.
+    pub(super) fn lane(&self, key: Key, reason: Reason) -> Lane {
+        if self.holds.is_failing(key) {
+            Lane::Suspect
+        } else {
+            Lane::of(reason)
+        }
+    }
+}
