@@ -1,10 +1,21 @@
 //! Values as the database holds them (RFC 7047, 5.1).
 
-use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc};
+use std::{cmp::Ordering, collections::BTreeMap, fmt, str::FromStr, sync::Arc};
 
 /// A row's identity.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uuid(pub uuid::Uuid);
+
+impl Uuid {
+    /// All zero: no row has it, and a server that cannot resume a monitor answers it.
+    pub const NIL: Self = Self(uuid::Uuid::nil());
+
+    /// A fresh identity, for a row that is to be inserted under a chosen one.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(uuid::Uuid::new_v4())
+    }
+}
 
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,8 +43,8 @@ impl serde::Serialize for Uuid {
     }
 }
 
-/// One scalar.
-#[derive(Clone, Debug, PartialEq, PartialOrd)]
+/// One scalar. The order is total (reals as in IEEE 754, 5.10), so that sets and maps can be sorted.
+#[derive(Clone, Debug)]
 pub enum Atom {
     /// 64 bits, signed.
     Integer(i64),
@@ -47,8 +58,52 @@ pub enum Atom {
     Uuid(Uuid),
 }
 
+impl Ord for Atom {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Integer(a), Self::Integer(b)) => a.cmp(b),
+            (Self::Real(a), Self::Real(b)) => a.total_cmp(b),
+            (Self::Boolean(a), Self::Boolean(b)) => a.cmp(b),
+            (Self::String(a), Self::String(b)) => a.cmp(b),
+            (Self::Uuid(a), Self::Uuid(b)) => a.cmp(b),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+}
+
+impl PartialOrd for Atom {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Atom {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            // The cache shares its texts: most comparisons end at the pointer.
+            (Self::String(a), Self::String(b)) => Arc::ptr_eq(a, b) || a == b,
+            _ => self.cmp(other).is_eq(),
+        }
+    }
+}
+
+impl Eq for Atom {}
+
+impl Atom {
+    /// The order between atoms of different types, which no column mixes.
+    const fn rank(&self) -> u8 {
+        match self {
+            Self::Integer(_) => 0,
+            Self::Real(_) => 1,
+            Self::Boolean(_) => 2,
+            Self::String(_) => 3,
+            Self::Uuid(_) => 4,
+        }
+    }
+}
+
 /// The value of one column.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Datum {
     /// A column of exactly one value.
     Scalar(Atom),
@@ -58,12 +113,94 @@ pub enum Datum {
     Map(Vec<(Atom, Atom)>),
 }
 
+impl Datum {
+    /// A set of these values, sorted and without duplicates.
+    pub fn set<T: Into<Atom>>(atoms: impl IntoIterator<Item = T>) -> Self {
+        let mut atoms: Vec<Atom> = atoms.into_iter().map(Into::into).collect();
+        atoms.sort_unstable();
+        atoms.dedup();
+        Self::Set(atoms)
+    }
+
+    /// A map of these pairs, sorted by key; of two pairs with one key the last is kept.
+    pub fn map<K: Into<Atom>, V: Into<Atom>>(pairs: impl IntoIterator<Item = (K, V)>) -> Self {
+        let mut pairs: Vec<(Atom, Atom)> = pairs
+            .into_iter()
+            .map(|(key, value)| (key.into(), value.into()))
+            .collect();
+        pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
+        pairs.dedup_by(|later, earlier| {
+            let same = later.0 == earlier.0;
+            if same {
+                std::mem::swap(later, earlier);
+            }
+            same
+        });
+        Self::Map(pairs)
+    }
+}
+
+impl From<i64> for Atom {
+    fn from(value: i64) -> Self {
+        Self::Integer(value)
+    }
+}
+
+impl From<f64> for Atom {
+    fn from(value: f64) -> Self {
+        Self::Real(value)
+    }
+}
+
+impl From<bool> for Atom {
+    fn from(value: bool) -> Self {
+        Self::Boolean(value)
+    }
+}
+
+impl From<&str> for Atom {
+    fn from(value: &str) -> Self {
+        Self::String(value.into())
+    }
+}
+
+impl From<String> for Atom {
+    fn from(value: String) -> Self {
+        Self::String(value.into())
+    }
+}
+
+impl From<Arc<str>> for Atom {
+    fn from(value: Arc<str>) -> Self {
+        Self::String(value)
+    }
+}
+
+impl From<&Arc<str>> for Atom {
+    fn from(value: &Arc<str>) -> Self {
+        Self::String(Arc::clone(value))
+    }
+}
+
+impl From<Uuid> for Atom {
+    fn from(value: Uuid) -> Self {
+        Self::Uuid(value)
+    }
+}
+
+impl<T: Into<Atom>> From<T> for Datum {
+    fn from(value: T) -> Self {
+        Self::Scalar(value.into())
+    }
+}
+
 /// One row: the monitored columns of a table, `_uuid` aside.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Names, in the order of `values`.
     columns: Arc<[Arc<str>]>,
-    values: Box<[Datum]>,
+    /// Shared, so that the cache and its readers hold one copy.
+    values: Arc<[Datum]>,
 }
 
 /// A column that is missing or holds something else than the reader expects.
@@ -93,6 +230,24 @@ impl Row {
                 wanted: "as many values as columns",
             })
         }
+    }
+
+    /// A row whose list of values has, by construction, the length of `columns`.
+    pub(super) fn from_shared(columns: Arc<[Arc<str>]>, values: Arc<[Datum]>) -> Self {
+        Self { columns, values }
+    }
+
+    /// Every column with its value.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Datum)> {
+        self.columns
+            .iter()
+            .map(|name| &**name)
+            .zip(self.values.iter())
+    }
+
+    /// The values, in the order of the columns.
+    pub(super) fn values(&self) -> &[Datum] {
+        &self.values
     }
 
     /// The value of a column.
@@ -177,6 +332,28 @@ impl Row {
     pub fn optional_integer(&self, column: &str) -> Result<Option<i64>, RowError> {
         self.optional(column, "an optional integer", |atom| match atom {
             Atom::Integer(number) => Some(*number),
+            _ => None,
+        })
+    }
+
+    /// `true` or `false`.
+    ///
+    /// # Errors
+    /// Where the column is missing, empty or of another type.
+    pub fn boolean(&self, column: &str) -> Result<bool, RowError> {
+        self.required(column, "a boolean", |atom| match atom {
+            Atom::Boolean(value) => Some(*value),
+            _ => None,
+        })
+    }
+
+    /// `true` or `false`, or absent.
+    ///
+    /// # Errors
+    /// Where the column is missing or of another type.
+    pub fn optional_boolean(&self, column: &str) -> Result<Option<bool>, RowError> {
+        self.optional(column, "an optional boolean", |atom| match atom {
+            Atom::Boolean(value) => Some(*value),
             _ => None,
         })
     }

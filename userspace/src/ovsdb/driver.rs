@@ -1,0 +1,129 @@
+//! Keeps one session after the other going.
+
+use std::sync::Arc;
+
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep},
+};
+
+use super::{
+    client::Options,
+    error::{SessionError, TransactError},
+    pending::Shared,
+    remote::{ConnectError, Remote},
+    replica::Replica,
+    session::{Session, Transaction},
+};
+
+/// The task behind a [`super::Client`].
+#[must_use = "nothing happens until it runs"]
+#[derive(Debug)]
+pub struct Driver {
+    options: Arc<Options>,
+    shared: CloseOnDrop,
+    transactions: mpsc::Receiver<Transaction>,
+}
+
+/// Tells the consumer that the driver has ended, whatever ended it.
+#[derive(Debug)]
+struct CloseOnDrop(Arc<Shared>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// No handle is left.
+struct Unused;
+
+impl Driver {
+    pub(crate) const fn new(
+        options: Arc<Options>,
+        shared: Arc<Shared>,
+        transactions: mpsc::Receiver<Transaction>,
+    ) -> Self {
+        Self {
+            options,
+            shared: CloseOnDrop(shared),
+            transactions,
+        }
+    }
+
+    /// Connects, serves, and connects again, until every handle is gone.
+    pub async fn run(self) {
+        let Self {
+            options,
+            shared,
+            mut transactions,
+        } = self;
+        let shared = &*shared.0;
+        let mut replica = Replica::default();
+        let mut cause = None;
+        let mut failures = 0;
+        loop {
+            let mut order: Vec<&Remote> = options.remotes.iter().collect();
+            fastrand::shuffle(&mut order);
+            for remote in order {
+                let mut changes = Vec::new();
+                let connected =
+                    replica.establish(remote, &options, shared.wanted_conditions(), &mut changes);
+                let connected = tokio::select! {
+                    connected = connected => connected,
+                    Unused = refuse(&mut transactions, cause.as_ref()) => return,
+                };
+                let error = match connected {
+                    Ok(connection) => {
+                        tracing::info!(%remote, database = %options.database, "database connected");
+                        let since = Instant::now();
+                        shared.synced(changes, replica.conditions.generation);
+                        let session = Session::new(connection, &mut replica, &options, shared);
+                        match session.run(&mut transactions).await {
+                            None => return,
+                            Some(error) => {
+                                // A server that takes us only to drop us is no better than none.
+                                if since.elapsed() >= options.backoff.longest {
+                                    failures = 0;
+                                }
+                                error
+                            }
+                        }
+                    }
+                    Err(error) => {
+                        shared.changed_unsynced(changes);
+                        Arc::new(error)
+                    }
+                };
+                // Every failure is an event; the log has them at a level of its own.
+                tracing::debug!(%remote, database = %options.database, error = %error, "database disconnected");
+                shared.disconnected(Arc::clone(&error));
+                cause = Some(error);
+            }
+            if options.remotes.is_empty() {
+                let error = Arc::new(SessionError::Connect(ConnectError::NoRemote));
+                shared.disconnected(Arc::clone(&error));
+                cause = Some(error);
+            }
+            failures += 1;
+            let wait = options.backoff.wait(failures, fastrand::f64());
+            tokio::select! {
+                () = sleep(wait) => {}
+                Unused = refuse(&mut transactions, cause.as_ref()) => return,
+            }
+        }
+    }
+}
+
+/// Answers transactions while there is no connection, until no handle is left.
+async fn refuse(
+    transactions: &mut mpsc::Receiver<Transaction>,
+    cause: Option<&Arc<SessionError>>,
+) -> Unused {
+    while let Some(transaction) = transactions.recv().await {
+        let _gone = transaction.reply.send(Err(TransactError::NotConnected {
+            cause: cause.map(Arc::clone),
+        }));
+    }
+    Unused
+}
