@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod corpus;
+pub mod database;
 pub mod frames;
 pub mod generate;
 pub mod lab;

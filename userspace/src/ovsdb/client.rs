@@ -90,7 +90,6 @@ impl Options {
 impl Client {
     /// The handles on a database, and the driver that must run for them to work. Nothing is
     /// connected before [`Driver::run`] is.
-    #[must_use]
     pub fn connect(options: Options) -> (Self, Monitor, Driver) {
         let (sender, receiver) = mpsc::channel(options.max_in_flight.max(1));
         let conditions = options
