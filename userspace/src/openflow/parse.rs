@@ -2,7 +2,7 @@
 //! Different spellings of one match become one value, so that desired and installed compare.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::str::FromStr;
 

@@ -3,5 +3,6 @@
 mod groups;
 mod node;
 mod skipped;
+mod thresholds;
 
 pub(crate) use node::{Network, Node};
