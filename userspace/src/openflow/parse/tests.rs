@@ -97,6 +97,34 @@ fn a_text_that_is_no_flow_is_refused_with_the_reason() {
     assert!(parse_flow("write_actions=1").is_err());
 }
 
+/// Flows as OKEP-6691 and the design of the external bridge write them, names filled in.
+#[test]
+fn every_flow_of_the_design_reads_into_typed_fields_and_writes_back_the_same() {
+    for text in [
+        "priority=52, table=0, in_port=1, dl_dst=02:42:ac:12:00:03, arp, actions=output:2,NORMAL",
+        "priority=12, table=0, arp, arp_op=1, arp_tpa=172.18.0.3, actions=output:2,NORMAL",
+        "priority=12, table=0, icmp6, icmpv6_type=135, nd_target=fd00::3, actions=output:2,NORMAL",
+        "priority=11, table=0, in_port=1, dl_dst=ff:ff:ff:ff:ff:ff, arp, actions=NORMAL,output:3",
+        "priority=11, table=0, in_port=1, dl_dst=33:33:00:00:00:01, icmp6, icmpv6_type=136, \
+         actions=NORMAL,output:3,output:4",
+        "priority=10, table=0, dl_dst=02:42:ac:12:00:03, actions=output:2,output:3,NORMAL",
+        "priority=10, table=0, in_port=3, dl_src=02:42:ac:12:00:03, actions=NORMAL",
+        "priority=9, table=0, in_port=3, actions=drop",
+        "priority=0, table=0, actions=NORMAL",
+        "priority=14, table=1, icmp6, icmpv6_type=134, actions=FLOOD,output:3,output:4",
+    ] {
+        let flow: Flow = text.parse().unwrap();
+        assert_eq!(flow.to_string(), format!("cookie=0x0, {text}"));
+        assert!(flow.matches.other.is_empty(), "{text}");
+        let is_other = |action: &Action| matches!(action, Action::Other(_));
+        assert!(!flow.actions.iter().any(is_other), "{text}");
+    }
+    let upstream: Flow = "priority=10, table=0, in_port=3, actions=output:NORMAL"
+        .parse()
+        .unwrap();
+    assert_eq!(upstream.actions, [Action::Normal]);
+}
+
 prop_compose! {
     fn any_port()(number in 0i64..=0xfeff) -> Port {
         OfPort::from_column(Some(number)).map_or(Port::Local, Port::Number)

@@ -1,3 +1,7 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
 use super::{Network, Node, node::BRIDGE_MAC};
 use crate::topology::{BridgeGroup, Incumbents, Topology, build};
 
@@ -56,27 +60,53 @@ fn the_default_router_is_the_source_and_primary_networks_follow() {
     assert_eq!(addresses, ["172.18.0.3", "fd00::3"]);
 }
 
-#[test]
-fn rows_in_any_order_give_the_same_topology() {
+/// A node with something of everything, the broken kinds included.
+fn varied_node() -> Node {
     let mut node = Node::new(&[Network::default_network()]);
-    for index in 0..20 {
-        node.network(&Network::user_defined(&format!("net{index}"), 10 + index));
+    for index in 0..6 {
+        node.network(&Network::user_defined(
+            &format!("net{index}"),
+            10 + index % 5,
+        ));
     }
     node.secondary_localnet("vlan2003", "breth0", Some(7));
     node.secondary_localnet("broken", "breth0", None);
-    let expected = node.topology();
-    let mut rows = node.finished();
-    for round in 0..16 {
-        let length = rows.len();
-        // A different permutation each round, the same in each run.
-        for at in 0..length {
-            rows.swap(at, (at * 7 + round * 13 + 5) % length);
-        }
+    node.bridge("br-up", "ens7", &[]);
+    node.map("net-br-up", "br-up");
+    node.network(&Network::user_defined("delta", 5).on_uplink("br-up"));
+    node.network(&Network::user_defined("coral", 6).on_uplink("br-up"));
+    node.patch("breth0", "gone", crate::rows::tests::number(20));
+    node
+}
+
+proptest! {
+    #[test]
+    fn rows_in_any_order_give_the_same_topology(
+        rows in Just(varied_node().finished()).prop_shuffle(),
+    ) {
         let mut store = crate::rows::Rows::default();
         for (table, identity, row) in &rows {
             store.apply(*table, *identity, Some(row));
         }
-        assert_eq!(build(&store, &Incumbents::new()), expected);
+        prop_assert_eq!(build(&store, &Incumbents::new()), varied_node().topology());
+    }
+
+    #[test]
+    fn any_part_of_the_rows_gives_a_topology_whose_ports_are_all_numbered_and_told_apart(
+        rows in Just(varied_node().finished()).prop_shuffle(),
+        kept in any::<proptest::sample::Index>(),
+    ) {
+        let mut store = crate::rows::Rows::default();
+        for (table, identity, row) in rows.iter().take(kept.index(rows.len())) {
+            store.apply(*table, *identity, Some(row));
+        }
+        for group in build(&store, &Incumbents::new()).groups {
+            let followers = group.followers.iter().map(|it| it.ofport);
+            let ingress = group.ingress_ports().map(|it| it.ofport);
+            let all: Vec<_> = followers.chain(ingress).chain([group.source.ofport]).collect();
+            let distinct: BTreeSet<_> = all.iter().collect();
+            prop_assert_eq!(distinct.len(), all.len(), "{:?}", group);
+        }
     }
 }
 
