@@ -1,3 +1,5 @@
 //! The command line.
 
+pub mod capture;
+pub mod classify;
 pub mod flows;
