@@ -2,13 +2,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    net::IpAddr,
     sync::Arc,
 };
 
 use super::{
-    AgeThreshold, BridgeGroup, GatewayRouter, Incumbents, IngressPort, Prefix, SkipReason, Skipped,
-    Topology, bridge::BridgeView,
+    AgeThreshold, BridgeGroup, GatewayRouter, Incumbents, Prefix, SkipReason, Skipped, Topology,
+    bridge::BridgeView,
 };
 use crate::{
     ovsdb::Uuid,
@@ -36,27 +35,27 @@ pub fn build(rows: &Rows, incumbents: &Incumbents) -> Topology {
 }
 
 /// A router with what is only needed until its group is put together.
-struct Member<'a> {
-    router: GatewayRouter,
-    vlan: Option<u16>,
-    networks: Vec<Prefix>,
-    physical_addresses: Option<&'a str>,
+pub(super) struct Member<'a> {
+    pub(super) router: GatewayRouter,
+    pub(super) vlan: Option<u16>,
+    pub(super) networks: Vec<Prefix>,
+    pub(super) physical_addresses: Option<&'a str>,
 }
 
-struct Builder<'a> {
-    rows: &'a Rows,
+pub(super) struct Builder<'a> {
+    pub(super) rows: &'a Rows,
     skipped: BTreeSet<Skipped>,
     /// Bridges by physical network.
     mappings: BTreeMap<&'a str, Arc<str>>,
     /// Mapped bridges by name.
-    bridges: BTreeMap<&'a str, BridgeView<'a>>,
+    pub(super) bridges: BTreeMap<&'a str, BridgeView<'a>>,
     /// Switch ports of type router, by the router port that they lead to.
     peers: HashMap<&'a str, Vec<Uuid>>,
     /// The switch of a switch port.
-    switch_of: HashMap<Uuid, &'a LogicalSwitch>,
+    pub(super) switch_of: HashMap<Uuid, &'a LogicalSwitch>,
     datapaths: HashMap<&'a str, Uuid>,
     /// Localnet ports on the way of a router that was looked at, whether or not it is in a group.
-    claimed: BTreeSet<Arc<str>>,
+    pub(super) claimed: BTreeSet<Arc<str>>,
 }
 
 impl<'a> Builder<'a> {
@@ -87,7 +86,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn skip(&mut self, object: &str, reason: SkipReason) {
+    pub(super) fn skip(&mut self, object: &str, reason: SkipReason) {
         self.skipped.insert(Skipped {
             object: object.into(),
             reason,
@@ -266,163 +265,6 @@ impl<'a> Builder<'a> {
         networks
     }
 
-    fn groups(
-        &mut self,
-        members: BTreeMap<Arc<str>, Vec<Member<'a>>>,
-        incumbents: &Incumbents,
-    ) -> Vec<BridgeGroup> {
-        let mut groups = Vec::new();
-        let mut has_default = BTreeSet::new();
-        for (bridge, members) in members {
-            let members = self.without_shared_ports(members);
-            let incumbent = incumbents.get(&bridge).map(|name| &**name);
-            let Some((source, others)) = designate(members, incumbent) else {
-                continue;
-            };
-            let is_default = source.router.network.is_none();
-            if is_default {
-                has_default.insert(Arc::clone(&bridge));
-            }
-            match self.group(&bridge, source, others) {
-                Ok(group) => groups.push(group),
-                Err(reason) => self.skip(&bridge, reason),
-            }
-        }
-        self.note_other_patch_ports(&has_default);
-        groups
-    }
-
-    /// Two routers on one external switch have one patch port: the first by name keeps it.
-    fn without_shared_ports(&mut self, members: Vec<Member<'a>>) -> Vec<Member<'a>> {
-        let mut owner_of = BTreeMap::new();
-        let mut kept = Vec::with_capacity(members.len());
-        for member in members {
-            let name = &member.router.name;
-            let owner = owner_of
-                .entry(member.router.ofport)
-                .or_insert_with(|| Arc::clone(name));
-            if owner == name {
-                kept.push(member);
-            } else {
-                let owner = Arc::clone(owner);
-                self.skip(name, SkipReason::SharedPatchPort(owner));
-            }
-        }
-        kept
-    }
-
-    fn group(
-        &mut self,
-        bridge: &Arc<str>,
-        source: Member<'a>,
-        others: Vec<Member<'a>>,
-    ) -> Result<BridgeGroup, SkipReason> {
-        let view = self
-            .bridges
-            .get(&**bridge)
-            .ok_or_else(|| SkipReason::NoBridge(Arc::clone(bridge)))?;
-        let (bridge_mac, uplink) = (view.mac()?, view.uplink()?);
-        let datapath_type = Arc::clone(&view.bridge.datapath_type);
-        let is_default = source.router.network.is_none();
-        let secondary = if is_default {
-            self.secondary_ports(bridge)
-        } else {
-            Vec::new()
-        };
-        let mut followers = Vec::with_capacity(others.len());
-        for other in others {
-            let reason = if other.router.network.is_none() {
-                SkipReason::SecondDefault(Arc::clone(&source.router.name))
-            } else if other.vlan != source.vlan {
-                SkipReason::OtherVlan {
-                    own: other.vlan,
-                    group: source.vlan,
-                }
-            } else {
-                followers.push(other.router);
-                continue;
-            };
-            self.skip(&other.router.name, reason);
-        }
-        let node_addresses = node_addresses(&source);
-        Ok(BridgeGroup {
-            bridge: Arc::clone(bridge),
-            bridge_mac,
-            datapath_type,
-            uplink,
-            secondary,
-            gateway_vlan: source.vlan,
-            ipv4: source.networks.iter().any(|net| net.address.is_ipv4()),
-            ipv6: source.networks.iter().any(|net| net.address.is_ipv6()),
-            node_addresses,
-            source: source.router,
-            followers,
-        })
-    }
-
-    /// The patch ports of secondary localnet networks on a bridge, by number.
-    fn secondary_ports(&mut self, bridge: &str) -> Vec<IngressPort> {
-        let localnets = self.secondary_localnets();
-        let mut ports = Vec::new();
-        let mut skipped = Vec::new();
-        if let Some(view) = self.bridges.get(bridge) {
-            for (localnet, names) in view.localnet_ports() {
-                if let Some(localnet) = localnets.get(localnet) {
-                    match view.patch_port(localnet) {
-                        Ok(port) => ports.push(port),
-                        Err(reason) => skipped.extend(names.first().map(|name| (*name, reason))),
-                    }
-                }
-            }
-        }
-        for (name, reason) in skipped {
-            self.skip(name, reason);
-        }
-        ports.sort_by_key(|port| port.ofport);
-        ports
-    }
-
-    /// The localnet ports of switches whose topology is localnet, by name.
-    fn secondary_localnets(&self) -> BTreeMap<&'a str, Arc<str>> {
-        let topology = |switch: &LogicalSwitch| {
-            let topology = switch.external_ids.get("k8s.ovn.org/topology");
-            topology.is_some_and(|topology| &**topology == "localnet")
-        };
-        let ports = self.rows.switch_ports.iter();
-        ports
-            .filter(|(_, port)| &*port.kind == "localnet")
-            .filter(|(uuid, _)| {
-                self.switch_of
-                    .get(uuid)
-                    .is_some_and(|switch| topology(switch))
-            })
-            .map(|(_, port)| (&*port.name, Arc::clone(&port.name)))
-            .collect()
-    }
-
-    /// Says which patch ports of mapped bridges belong to nothing that was found.
-    fn note_other_patch_ports(&mut self, has_default: &BTreeSet<Arc<str>>) {
-        let secondary = self.secondary_localnets();
-        let mut skipped = Vec::new();
-        for (bridge, view) in &self.bridges {
-            for (localnet, names) in view.localnet_ports() {
-                let reason = if self.claimed.contains(localnet) {
-                    continue;
-                } else if !secondary.contains_key(localnet) {
-                    SkipReason::PatchPortWithoutRouter(localnet.into())
-                } else if !has_default.contains(*bridge) {
-                    SkipReason::SecondaryElsewhere((*bridge).into())
-                } else {
-                    continue;
-                };
-                skipped.extend(names.iter().map(|name| (*name, reason.clone())));
-            }
-        }
-        for (name, reason) in skipped {
-            self.skip(name, reason);
-        }
-    }
-
     fn finish(self, chassis: Option<Arc<str>>, groups: Vec<BridgeGroup>) -> Topology {
         Topology {
             chassis,
@@ -430,55 +272,4 @@ impl<'a> Builder<'a> {
             skipped: self.skipped.into_iter().collect(),
         }
     }
-}
-
-/// Takes the source out of the members, which are in order of their names.
-fn designate<'a>(
-    mut members: Vec<Member<'a>>,
-    incumbent: Option<&str>,
-) -> Option<(Member<'a>, Vec<Member<'a>>)> {
-    let default = members.iter().position(|it| it.router.network.is_none());
-    let kept = || {
-        members
-            .iter()
-            .position(|it| Some(&*it.router.name) == incumbent)
-    };
-    let index = default.or_else(kept).unwrap_or(0);
-    if members.is_empty() {
-        return None;
-    }
-    let source = members.remove(index);
-    Some((source, members))
-}
-
-/// The node's addresses among those of the source's external port: those that the router's
-/// `external_ids:physical_ips` lists, where it does. A user-defined network's router has masquerade
-/// addresses there too, as single addresses: without the list these are left out if the family has
-/// a wider one.
-fn node_addresses(source: &Member<'_>) -> Vec<IpAddr> {
-    let networks = &source.networks;
-    let addresses = networks.iter().map(|network| network.address);
-    if let Some(physical) = source.physical_addresses {
-        let physical: BTreeSet<IpAddr> = physical
-            .split(',')
-            .filter_map(|text| text.trim().parse::<Prefix>().ok())
-            .map(|prefix| prefix.address)
-            .collect();
-        let listed: Vec<IpAddr> = addresses
-            .clone()
-            .filter(|it| physical.contains(it))
-            .collect();
-        if !listed.is_empty() {
-            return listed;
-        }
-    }
-    let is_masquerade = |network: &Prefix| {
-        source.router.network.is_some()
-            && network.is_host()
-            && networks.iter().any(|other| {
-                !other.is_host() && other.address.is_ipv4() == network.address.is_ipv4()
-            })
-    };
-    let node = networks.iter().filter(|network| !is_masquerade(network));
-    node.map(|network| network.address).collect()
 }

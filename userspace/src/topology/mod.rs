@@ -9,6 +9,7 @@ mod address;
 mod age;
 mod bridge;
 mod build;
+mod group;
 mod skip;
 #[cfg(test)]
 pub(crate) mod tests;
