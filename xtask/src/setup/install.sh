@@ -1,0 +1,54 @@
+# Installs the packages named as arguments. Open vSwitch's and OVN's packages would start their
+# daemons and enable them at boot: a developer who wants to run tests did not ask for that.
+set -eu
+
+policy=/usr/sbin/policy-rc.d
+mark='Set by "cargo xtask setup" while it installs packages'
+ours=
+
+finish() {
+    if [ -n "$ours" ]; then rm -f "$policy"; fi
+}
+trap finish EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+enabled() {
+    find /etc/systemd/system /etc/rc[2-5].d -type l 2>/dev/null | sort
+}
+
+# One that a killed run left behind.
+if grep -qsF "$mark" "$policy"; then rm -f "$policy"; fi
+# Somebody else's policy stands.
+if [ ! -e "$policy" ]; then
+    ours=yes
+    printf '#!/bin/sh\n# %s.\nexit 101\n' "$mark" >"$policy"
+    chmod 755 "$policy"
+fi
+
+before=$(enabled)
+DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends --no-remove \
+    -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 -- "$@"
+
+# What this installation has enabled, and nothing else, is disabled.
+for link in $(enabled); do
+    case "
+$before
+" in *"
+$link
+"*) continue ;; esac
+    case $link in
+    /etc/systemd/system/*.service)
+        if command -v systemctl >/dev/null; then
+            systemctl --quiet disable "${link##*/}"
+        else
+            rm -f "$link"
+        fi
+        ;;
+    /etc/rc*.d/S*)
+        name=${link##*/S??}
+        if [ -e "$link" ]; then update-rc.d "$name" disable; fi
+        ;;
+    esac
+done

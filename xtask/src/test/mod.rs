@@ -1,0 +1,144 @@
+//! `test`: every tier, one summary.
+
+mod outcome;
+mod tiers;
+
+use std::{
+    env,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::bail;
+
+use self::{
+    outcome::{Counts, Reader},
+    tiers::{Run, Tier},
+};
+use crate::{build_ebpf, exec, progress::Progress, setup, workspace::Workspace};
+
+/// Arguments of `test`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Run only these tiers
+    #[arg(long, value_enum, value_delimiter = ',')]
+    tier: Vec<Tier>,
+    /// Run only tests whose name contains this text
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+}
+
+/// What one tier came to.
+struct Row {
+    tier: Tier,
+    counts: Counts,
+    took: Duration,
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// When the set-up or a build fails; failed tests are in the exit code.
+pub(crate) fn run(
+    workspace: &Workspace,
+    progress: &Progress,
+    args: &Args,
+) -> anyhow::Result<ExitCode> {
+    let toolchain = setup::ensure(workspace, progress, setup::Scope::Everything)?;
+    build_ebpf::build(workspace, progress, &toolchain, &[])?;
+    for what in [["build", "--bins"], ["test", "--no-run"]] {
+        let step = progress.step(format!("cargo {}", what.join(" ")));
+        exec::watched(
+            workspace
+                .cargo()
+                .args(what)
+                .args(["--workspace", "--locked"]),
+            &step,
+        )?;
+        step.done();
+    }
+
+    let mut rows = Vec::new();
+    for run in tiers::plan(workspace.targets(), &args.tier) {
+        let started = Instant::now();
+        let counts = run_tier(workspace, &run, args.filter.as_deref())?;
+        rows.push(Row {
+            tier: run.tier,
+            counts,
+            took: started.elapsed(),
+        });
+    }
+    if rows.is_empty() {
+        bail!("no test of the tiers asked for exists");
+    }
+    Ok(sum_up(&rows))
+}
+
+/// Runs one tier's tests and shows what they say.
+fn run_tier(workspace: &Workspace, run: &Run, filter: Option<&str>) -> anyhow::Result<Counts> {
+    println!("\n== {} ==", run.tier);
+    let mut cargo = workspace.cargo();
+    cargo
+        .args([
+            "test",
+            "--workspace",
+            "--locked",
+            "--no-fail-fast",
+            "--quiet",
+        ])
+        .args(["--color", "never"])
+        .args(&run.selection)
+        .arg("--")
+        .args(["--show-output", "--format", "pretty"])
+        .arg(format!("--test-threads={}", run.tier.threads()))
+        .args(filter);
+    let mut reader = Reader::default();
+    let status = exec::each_line(&mut cargo, |line| {
+        if let Some(shown) = reader.read(line) {
+            println!("{shown}");
+        }
+    })?;
+    let mut counts = reader.counts();
+    if !status.success() && counts.failed == 0 {
+        // A test program that died took its own summary with it.
+        println!(
+            "{} ended with {status} and no test failure of its own",
+            exec::shown(&cargo)
+        );
+        counts.failed = 1;
+    }
+    Ok(counts)
+}
+
+/// Prints the table; the last line is the sum.
+fn sum_up(rows: &[Row]) -> ExitCode {
+    let mut sum = Counts::default();
+    println!(
+        "\n{:<8} {:>7} {:>7} {:>8} {:>9}",
+        "tier", "passed", "failed", "skipped", "seconds"
+    );
+    for Row { tier, counts, took } in rows {
+        println!(
+            "{:<8} {:>7} {:>7} {:>8} {:>9.1}",
+            tier.to_string(),
+            counts.passed,
+            counts.failed,
+            counts.skipped,
+            took.as_secs_f64(),
+        );
+        sum += *counts;
+    }
+    let skipped_in_ci = sum.skipped > 0 && env::var_os("CI").is_some_and(|value| value == "true");
+    if skipped_in_ci {
+        println!("\nunder CI=true a skipped test is a failure");
+    }
+    println!(
+        "\n{} passed, {} failed, {} skipped",
+        sum.passed, sum.failed, sum.skipped
+    );
+    if sum.failed > 0 || skipped_in_ci {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
