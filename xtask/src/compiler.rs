@@ -2,7 +2,7 @@
 //! can be built against.
 
 use std::{
-    fmt,
+    env, fmt, iter,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -49,6 +49,14 @@ impl Compiler {
         cargo.env("RUSTC", &self.rustc);
         // `-Z build-std` is for nightly compilers, or for those told to behave like one.
         cargo.env("RUSTC_BOOTSTRAP", "1");
+        // `cargo clippy` looks for its other half in PATH, where rustup's would be found.
+        if let Some(folder) = self.cargo.parent() {
+            let path = env::var_os("PATH").unwrap_or_default();
+            let folders = iter::once(folder.to_path_buf()).chain(env::split_paths(&path));
+            if let Ok(path) = env::join_paths(folders) {
+                cargo.env("PATH", path);
+            }
+        }
         // What the toolchain that runs this xtask has set for its own.
         for variable in ["RUSTUP_TOOLCHAIN", "CARGO", "RUSTFLAGS", "RUSTDOC"] {
             cargo.env_remove(variable);

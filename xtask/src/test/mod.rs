@@ -46,17 +46,16 @@ pub(crate) fn run(
 ) -> anyhow::Result<ExitCode> {
     let toolchain = setup::ensure(workspace, progress, setup::Scope::Everything)?;
     build_ebpf::build(workspace, progress, &toolchain, &[])?;
-    for what in [["build", "--bins"], ["test", "--no-run"]] {
-        let step = progress.step(format!("cargo {}", what.join(" ")));
-        exec::watched(
-            workspace
-                .cargo()
-                .args(what)
-                .args(["--workspace", "--locked"]),
-            &step,
-        )?;
-        step.done();
-    }
+    // Every target in one build: binaries built apart would get other features of the dependencies,
+    // and so most of these twice.
+    let step = progress.step("building every binary and test");
+    exec::watched(
+        workspace
+            .cargo()
+            .args(["build", "--workspace", "--all-targets", "--locked"]),
+        &step,
+    )?;
+    step.done();
 
     let mut rows = Vec::new();
     for run in tiers::plan(workspace.targets(), &args.tier) {
