@@ -1,6 +1,9 @@
 //! What one follower's row needs, given what the source says: the heart of the mirror, shared by the
 //! incremental machine and the computation from scratch.
 
+#[cfg(test)]
+mod tests;
+
 use super::{
     batch::Skip,
     clock::{Now, ServerClock, believable},

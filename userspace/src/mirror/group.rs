@@ -6,8 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use super::{age::AgeThresholds, clock::Millis};
-use crate::ovsdb::Uuid;
+use super::clock::Millis;
+use crate::{
+    ovsdb::Uuid,
+    topology::{AgeThreshold, BridgeGroup, GatewayRouter},
+};
 
 /// A gateway router as the mirror sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +20,25 @@ pub struct Member {
     /// Its `Datapath_Binding`.
     pub datapath: Uuid,
     /// When its bindings expire.
-    pub age: AgeThresholds,
+    pub age: AgeThreshold,
+}
+
+impl Member {
+    /// A router, unless northd has not made its datapath yet: its bindings could refer to none.
+    #[must_use]
+    pub fn of(router: &GatewayRouter) -> Option<Self> {
+        Some(Self {
+            port: Arc::clone(&router.external_port),
+            datapath: router.datapath?,
+            age: router.mac_binding_age_threshold.clone(),
+        })
+    }
+
+    /// After how many ms a neighbour's binding expires, if it does.
+    pub(super) fn age_ms(&self, ip: IpAddr) -> Option<u64> {
+        let age = self.age.of(ip)?;
+        Some(u64::try_from(age.as_millis()).unwrap_or(u64::MAX))
+    }
 }
 
 /// The gateway routers that share a bridge: one that learns, and those that are told.
@@ -29,6 +50,18 @@ pub struct GroupMembers {
     pub followers: Vec<Member>,
     /// Addresses of nodes, which have static bindings and are not mirrored.
     pub node_ips: Arc<BTreeSet<IpAddr>>,
+}
+
+impl GroupMembers {
+    /// The routers of a bridge, as far as they have datapaths.
+    #[must_use]
+    pub fn of(group: &BridgeGroup, node_ips: Arc<BTreeSet<IpAddr>>) -> Self {
+        Self {
+            source: Member::of(&group.source),
+            followers: group.followers.iter().filter_map(Member::of).collect(),
+            node_ips,
+        }
+    }
 }
 
 /// A follower's number. It is never given to another one.

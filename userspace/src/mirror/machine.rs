@@ -3,28 +3,27 @@
 #[cfg(test)]
 mod tests;
 
+mod evaluate;
 mod events;
 mod transact;
 
 pub use transact::RowAtFault;
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet, VecDeque},
-    net::IpAddr,
-};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
+use evaluate::Cause;
 use serde::Serialize;
 
 use super::{
-    batch::{BatchId, Limits, Reason, Skip},
+    batch::{BatchId, Limits, Reason},
     clock::{ClockState, Millis, Now, ServerClock},
     counters::Counters,
-    decide::{Ages, Need, Times, decide},
-    group::{Group, Slot},
+    decide::Need,
+    group::Group,
     holds::{Holds, Pauses},
     progress::Progress,
-    queue::{Key, Lane, Queue, QueueDepth},
-    table::{Table, Truth},
+    queue::{Key, Queue, QueueDepth},
+    table::Table,
     wakes::Wakes,
 };
 
@@ -74,40 +73,6 @@ impl Settings {
             None => configured.unwrap_or(COOLDOWN_WITHOUT_AGING_MS),
         }
     }
-}
-
-/// Why a row is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cause {
-    /// The source has a new binding.
-    NewBinding,
-    /// The source has another MAC.
-    MacChange,
-    /// The follower is new.
-    Backfill,
-    /// Something else has changed, or the time has come.
-    Settle,
-    /// The periodic comparison.
-    Compare,
-    /// The first snapshot is there. Refreshes that are due wait until the instant given.
-    Start(Millis),
-    /// A later snapshot is there; the same.
-    Resume(Millis),
-}
-
-/// What all followers' rows about one neighbour are judged by.
-#[derive(Clone, Debug)]
-struct View {
-    truth: Truth,
-    source_age: Option<u64>,
-    times: Times,
-}
-
-/// What becomes of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Judgement {
-    Write(Need),
-    Rest(Skip, Option<Millis>),
 }
 
 /// A transaction under way.
@@ -279,149 +244,6 @@ impl Mirror {
             lag_ms: self.lag(now),
             clock: self.clock.state(now),
             counters: self.counters.clone(),
-        }
-    }
-
-    fn view(&self, ip: IpAddr, now: Now) -> Result<View, Skip> {
-        if self.group.members.node_ips.contains(&ip) {
-            return Err(Skip::NodeIp);
-        }
-        let truth = self.table.truth(ip).ok_or(Skip::SourceGone)?;
-        let source = self.group.members.source.as_ref();
-        Ok(View {
-            truth,
-            source_age: source.ok_or(Skip::SourceGone)?.age.for_ip(ip),
-            times: Times::new(&self.clock, now),
-        })
-    }
-
-    fn judge(&self, key: Key, view: &View) -> Judgement {
-        let Some(follower) = self.group.followers.get(&key.slot) else {
-            return Judgement::Rest(Skip::FollowerGone, None);
-        };
-        if self.writing.contains(&key) {
-            return Judgement::Rest(Skip::InFlight, None);
-        }
-        let age = follower.member.age.for_ip(key.ip);
-        let ages = Ages {
-            source: view.source_age,
-            follower: age,
-            cooldown: self.settings.cooldown(age),
-        };
-        let row = self.table.follower_row(key.ip, key.slot, view.truth.mac);
-        let at = view.times.now.at;
-        match decide(&view.truth, row.as_ref(), ages, view.times) {
-            Need::Nothing(skip, due) => {
-                let wait = due.map(|due| due.saturating_sub(view.times.latest));
-                let wait = wait.map(|ms| at.after(u64::try_from(ms).unwrap_or(0)));
-                Judgement::Rest(skip, wait)
-            }
-            need => match self.holds.until(key, &need, &self.settings.pauses, at) {
-                Some(until) => Judgement::Rest(Skip::HeldBack, Some(until)),
-                None => Judgement::Write(need),
-            },
-        }
-    }
-
-    /// Looks at all followers' rows about a neighbour.
-    fn evaluate(&mut self, ip: IpAddr, cause: Cause, now: Now) {
-        self.wakes.cancel(ip);
-        let view = match self.view(ip, now) {
-            Ok(view) => view,
-            Err(Skip::SourceGone) => return,
-            Err(skip) => {
-                let rows = self.group.followers.len();
-                self.counters
-                    .skips
-                    .count(skip, u64::try_from(rows).unwrap_or(u64::MAX));
-                return;
-            }
-        };
-        for slot in self.slots(cause, now) {
-            self.evaluate_row(Key { ip, slot }, cause, &view);
-        }
-    }
-
-    /// Looks at one row.
-    fn evaluate_one(&mut self, key: Key, cause: Cause, now: Now) {
-        if let Ok(view) = self.view(key.ip, now) {
-            self.evaluate_row(key, cause, &view);
-        }
-    }
-
-    /// The followers, in the order in which they are served: where a packet may wait, those that have
-    /// just sent one come first.
-    fn slots(&self, cause: Cause, now: Now) -> Vec<Slot> {
-        /// OVN drops a waiting packet after this time (ovn-controller, pinctrl.c).
-        const BUFFERED_MS: u64 = 10_000;
-        let mut slots: Vec<Slot> = self.group.followers.keys().copied().collect();
-        if matches!(cause, Cause::NewBinding | Cause::MacChange) {
-            let asked = |slot: &Slot| {
-                let follower = self.group.followers.get(slot);
-                let asked = follower.and_then(|follower| follower.asked);
-                asked.is_some_and(|at| now.at.since(at) <= BUFFERED_MS)
-            };
-            slots.sort_by_cached_key(|slot| !asked(slot));
-        }
-        slots
-    }
-
-    fn evaluate_row(&mut self, key: Key, cause: Cause, view: &View) {
-        let now = view.times.now;
-        match self.judge(key, view) {
-            Judgement::Rest(skip, wake) => {
-                self.counters.skips.count(skip, 1);
-                if let Some(at) = wake {
-                    self.wakes.no_later(key.ip, at);
-                }
-                if skip == Skip::InFlight && matches!(cause, Cause::NewBinding | Cause::MacChange) {
-                    self.parked.insert(key, cause);
-                }
-            }
-            Judgement::Write(Need::Refresh(_)) if let Some(at) = self.spread(key, cause, view) => {
-                self.wakes.no_later(key.ip, at);
-            }
-            Judgement::Write(need) => {
-                let reason = self.reason(key, cause, need);
-                let lane = self.lane(key, reason);
-                if lane == Lane::Urgent {
-                    self.progress.begin(key, now.at);
-                }
-                self.queue.push(key, reason, lane, false);
-            }
-        }
-    }
-
-    /// Until when a refresh can wait that a snapshot found due.
-    fn spread(&self, key: Key, cause: Cause, view: &View) -> Option<Millis> {
-        let (Cause::Start(at) | Cause::Resume(at)) = cause else {
-            return None;
-        };
-        let now = view.times.now;
-        let age = self
-            .group
-            .followers
-            .get(&key.slot)?
-            .member
-            .age
-            .for_ip(key.ip)?;
-        let row = self.table.follower_row(key.ip, key.slot, view.truth.mac)?;
-        let expiry = row.timestamp.saturating_add_unsigned(age);
-        let left = u64::try_from(expiry.saturating_sub(view.times.latest)).unwrap_or(0);
-        (at > now.at && at.since(now.at) < left / 2).then_some(at)
-    }
-
-    fn reason(&self, key: Key, cause: Cause, need: Need) -> Reason {
-        match (need, cause) {
-            (Need::Refresh(_) | Need::Nothing(..), _) => Reason::Refresh,
-            (_, Cause::Compare) => Reason::Drift,
-            (_, Cause::MacChange) => Reason::MacChange,
-            (Need::Insert, Cause::NewBinding) => Reason::NewBinding,
-            (Need::Correct(_), Cause::NewBinding) => Reason::MacChange,
-            (Need::Insert, Cause::Backfill | Cause::Start(_)) => Reason::Backfill,
-            (Need::Insert, _) if self.holds.is_lost(key) => Reason::PutBack,
-            (Need::Insert, _) => Reason::Fill,
-            (Need::Correct(_), _) => Reason::Correction,
         }
     }
 }

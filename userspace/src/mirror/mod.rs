@@ -3,7 +3,6 @@
 //!
 //! Pure: rows and instants go in, transactions come out. The driver holds the connection.
 
-mod age;
 mod batch;
 mod blame;
 mod clock;
@@ -19,7 +18,6 @@ mod rows;
 mod table;
 mod wakes;
 
-pub use age::{AgeThresholds, ParseAgeError};
 pub use batch::{
     Batch, BatchId, Failure, FailureKind, Limits, Reason, RowOperation, RowWrite, Skip,
 };

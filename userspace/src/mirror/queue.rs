@@ -194,14 +194,14 @@ impl Queue {
 mod tests {
     use super::*;
     use crate::mirror::group::GroupMembers;
-    use crate::mirror::{age::AgeThresholds, group::Group, group::Member};
+    use crate::mirror::group::{Group, Member};
     use crate::ovsdb::Uuid;
 
     fn keys() -> Vec<Key> {
         let member = |number: u128| Member {
             port: format!("rtoe-{number}").into(),
             datapath: Uuid(uuid::Uuid::from_u128(number)),
-            age: AgeThresholds::default(),
+            age: crate::topology::AgeThreshold::default(),
         };
         let mut group = Group::default();
         group.replace(GroupMembers {

@@ -68,9 +68,9 @@ pub fn recompute<'a>(
             }
             let rows = by_port.get(&(&*follower.port, *ip));
             let row = worst(rows.map_or(&[], Vec::as_slice), follower, truth);
-            let age = follower.age.for_ip(*ip);
+            let age = follower.age_ms(*ip);
             let ages = Ages {
-                source: source.age.for_ip(*ip),
+                source: source.age_ms(*ip),
                 follower: age,
                 cooldown: settings.cooldown(age),
             };

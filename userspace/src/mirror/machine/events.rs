@@ -2,10 +2,11 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use super::{Cause, Mirror, Now};
+use super::{Mirror, evaluate::Cause};
 use crate::{
     mirror::{
         batch::{BatchId, Reason},
+        clock::Now,
         group::{GroupMembers, Place},
         queue::{Key, Lane},
         rows::{BindingRow, RowSkip},
@@ -229,7 +230,7 @@ impl Mirror {
         if !self.ever_synced || self.table.truth(key.ip).is_none() {
             return;
         }
-        let age = follower.member.age.for_ip(key.ip);
+        let age = follower.member.age_ms(key.ip);
         let cooldown = self.settings.cooldown(age);
         let pauses = &self.settings.pauses;
         let until = self.holds.lost(key, cooldown, pauses, now.at);

@@ -2,9 +2,13 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Cause, InFlight, InFlightRow, Judgement, Mirror, Now, View};
+use super::{
+    InFlight, InFlightRow, Mirror,
+    evaluate::{Cause, Judgement, View},
+};
 use crate::mirror::{
     batch::{Batch, BatchId, Failure, FailureKind, Reason, RowOperation, RowWrite, Skip},
+    clock::Now,
     decide::Need,
     holds::Pauses,
     queue::{Key, Lane},
