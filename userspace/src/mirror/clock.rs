@@ -120,14 +120,11 @@ impl ServerClock {
     }
 
     /// The latest that the server's clock may read, ms since the epoch: ages are judged by it, since
-    /// refreshing a row early is harmless and refreshing it late is not.
+    /// refreshing a row early costs a write, and refreshing it late costs the row.
     #[must_use]
     pub fn latest(&self, now: Now) -> i64 {
-        match self.estimate(now) {
-            None => now.wall_ms,
-            Some(estimate) if self.state(now).differs() => estimate,
-            Some(estimate) => estimate.max(now.wall_ms),
-        }
+        self.estimate(now)
+            .map_or(now.wall_ms, |estimate| estimate.max(now.wall_ms))
     }
 
     /// The timestamp to write for a binding whose source row carries `source`.
@@ -196,7 +193,7 @@ mod tests {
             clock.state(now(150, 4_600_100)),
             ClockState::Ahead(3_600_000)
         );
-        assert_eq!(clock.latest(now(150, 4_600_100)), 1_000_100);
+        assert_eq!(clock.latest(now(150, 4_600_100)), 4_600_100);
     }
 
     #[test]

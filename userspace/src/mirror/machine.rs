@@ -5,6 +5,8 @@ mod tests;
 
 mod evaluate;
 mod events;
+#[cfg(test)]
+mod inspect;
 mod transact;
 
 pub use transact::RowAtFault;

@@ -18,6 +18,9 @@ mod rows;
 mod table;
 mod wakes;
 
+#[cfg(test)]
+mod proptests;
+
 pub use batch::{
     Batch, BatchId, Failure, FailureKind, Limits, Reason, RowOperation, RowWrite, Skip,
 };

@@ -1,6 +1,10 @@
 //! What is to be written, from nothing but the rows: for a dry run, and to check the machine against.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use super::{
     batch::{Reason, RowOperation, RowWrite},
@@ -22,22 +26,34 @@ pub fn recompute<'a>(
     settings: &Settings,
     now: Now,
 ) -> Vec<RowOperation> {
+    let rows: Vec<&BindingRow> = rows.into_iter().collect();
+    let mut clock = ServerClock::new(settings.clock_tolerance_ms);
+    let ports: BTreeSet<&str> = (members.source.iter().chain(&members.followers))
+        .map(|member| &*member.port)
+        .collect();
+    for row in &rows {
+        if ports.contains(&*row.port) {
+            clock.observe(row.timestamp, false, now);
+        }
+    }
+    with_clock(&rows, members, settings, &clock, now)
+}
+
+/// The same, with what is known of the server's clock.
+pub(super) fn with_clock(
+    rows: &[&BindingRow],
+    members: &GroupMembers,
+    settings: &Settings,
+    clock: &ServerClock,
+    now: Now,
+) -> Vec<RowOperation> {
     let Some(source) = &members.source else {
         return Vec::new();
     };
-    let mut clock = ServerClock::new(settings.clock_tolerance_ms);
     let mut truths: BTreeMap<IpAddr, (i64, crate::ovsdb::Uuid, Truth)> = BTreeMap::new();
     let mut by_port: BTreeMap<(&str, IpAddr), Vec<&BindingRow>> = BTreeMap::new();
     for row in rows {
         let is_source = row.port == source.port;
-        if is_source
-            || members
-                .followers
-                .iter()
-                .any(|member| member.port == row.port)
-        {
-            clock.observe(row.timestamp, false, now);
-        }
         if !is_source {
             by_port.entry((&row.port, row.ip)).or_default().push(row);
             continue;
@@ -59,7 +75,7 @@ pub fn recompute<'a>(
             truths.insert(row.ip, (age.0, age.1, truth));
         }
     }
-    let times = Times::new(&clock, now);
+    let times = Times::new(clock, now);
     let mut operations = Vec::new();
     for (ip, (.., truth)) in &truths {
         for follower in &members.followers {

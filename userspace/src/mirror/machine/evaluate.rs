@@ -140,6 +140,7 @@ impl Mirror {
                     self.wakes.no_later(key.ip, at);
                 }
                 if skip == Skip::InFlight && matches!(cause, Cause::NewBinding | Cause::MacChange) {
+                    self.progress.begin(key, now.at);
                     self.parked.insert(key, cause);
                 }
             }

@@ -146,7 +146,7 @@ impl Mirror {
 
     /// The connection is lost. What is known stays; transactions under way have an unknown outcome,
     /// which the next snapshot will tell.
-    pub fn disconnected(&mut self, now: Now) {
+    pub fn disconnected(&mut self) {
         self.synced = false;
         self.burst = false;
         let lost: Vec<BatchId> = self.in_flight.keys().copied().collect();
@@ -156,10 +156,6 @@ impl Mirror {
         }
         for half in std::mem::take(&mut self.halves) {
             self.requeue(half);
-        }
-        let parked = std::mem::take(&mut self.parked);
-        for (key, cause) in parked {
-            self.evaluate_one(key, cause, now);
         }
     }
 

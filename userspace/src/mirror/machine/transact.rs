@@ -321,13 +321,20 @@ impl Mirror {
         }
     }
 
+    /// Ends a transaction of which nothing was written; its rows, with what has happened since.
     fn take_back(&mut self, id: BatchId) -> Vec<(Key, Reason)> {
         let batch = self.in_flight.remove(&id);
-        let rows: Vec<_> = batch.into_iter().flat_map(|batch| batch.rows).collect();
-        for row in &rows {
+        let rows = batch.into_iter().flat_map(|batch| batch.rows);
+        rows.map(|row| {
             self.writing.remove(&row.key);
-        }
-        rows.into_iter().map(|row| (row.key, row.reason)).collect()
+            let reason = match self.parked.remove(&row.key) {
+                Some(Cause::NewBinding) => Reason::NewBinding,
+                Some(Cause::MacChange) => Reason::MacChange,
+                _ => row.reason,
+            };
+            (row.key, reason)
+        })
+        .collect()
     }
 
     /// Splits a refused transaction, to find the row at fault.
@@ -357,7 +364,6 @@ impl Mirror {
             let salt = u64::from(key.slot.number());
             let until = self.holds.failed(key, salt, &self.settings.pauses, now.at);
             self.wakes.no_later(key.ip, until);
-            self.parked.remove(&key);
             if kind == FailureKind::DuplicateIndex
                 && let Some(follower) = self.group.followers.get(&key.slot)
             {

@@ -145,7 +145,7 @@ fn after_a_lost_connection_only_what_is_missing_is_written() {
     let mut bench = Bench::synced(members("src", &["a", "b"]));
     bench.learn("src", "192.0.2.1", MAC_A);
     let batch = bench.take().unwrap();
-    bench.mirror.disconnected(bench.now);
+    bench.mirror.disconnected();
     assert_eq!(bench.take(), None);
     // One of the two rows had made it.
     bench.put("a", "192.0.2.1", Some(MAC_A), bench.now.wall_ms);
