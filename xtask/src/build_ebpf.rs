@@ -128,7 +128,11 @@ pub(crate) fn cargo(workspace: &Workspace, toolchain: &Toolchain, mut cargo: Com
 /// the agent that embeds it is not built again.
 fn publish(workspace: &Workspace, binary: &str, name: &str) -> anyhow::Result<PathBuf> {
     let built = folder(workspace).join(TARGET).join("release").join(binary);
-    let object = workspace.target().join("bpf").join(format!("{name}.bpf.o"));
+    // Not below CARGO_TARGET_DIR: here is where the agent's build script and the tests look.
+    let object = workspace
+        .root()
+        .join("target/bpf")
+        .join(format!("{name}.bpf.o"));
     copy_if_different(&built, &object)
         .with_context(|| format!("cannot copy {} to {}", built.display(), object.display()))?;
     Ok(object)

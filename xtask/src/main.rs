@@ -1,10 +1,12 @@
 //! Every developer command of neighsteer: `cargo xtask --help`.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod build_ebpf;
 mod compiler;
 mod exec;
 mod json;
+mod lab;
 mod lint;
 mod progress;
 mod setup;
@@ -31,10 +33,16 @@ enum Verb {
     Setup(setup::Args),
     /// Build the eBPF objects into target/bpf
     BuildEbpf(build_ebpf::Args),
+    /// Bring up, look into and take down a lab: up, down, status, shell
+    Lab(lab::LabArgs),
+    /// Show what steering and mirroring change, on real OVN
+    Demo(lab::DemoArgs),
     /// Run every test, tier by tier, and sum up
     Test(test::Args),
     /// Check formatting, lints, docs, module rules, licences and forbidden phrases
     Lint(lint::Args),
+    /// Measure, and print one report
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -53,7 +61,10 @@ fn run(verb: Verb) -> anyhow::Result<ExitCode> {
     match verb {
         Verb::Setup(args) => setup::run(&workspace, &progress, &args),
         Verb::BuildEbpf(args) => build_ebpf::run(&workspace, &progress, &args),
+        Verb::Lab(args) => lab::lab(&workspace, &progress, &args),
+        Verb::Demo(args) => lab::demo(&workspace, &progress, &args),
         Verb::Test(args) => test::run(&workspace, &progress, &args),
         Verb::Lint(args) => lint::run(&workspace, &progress, &args),
+        Verb::Bench(args) => bench::run(&workspace, &progress, &args),
     }
 }

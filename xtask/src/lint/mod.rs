@@ -102,12 +102,15 @@ fn fmt(workspace: &Workspace) -> anyhow::Result<()> {
 
 fn clippy(workspace: &Workspace, progress: &Progress) -> anyhow::Result<()> {
     component("cargo-clippy", "clippy")?;
-    let toolchain = embed_objects(workspace, progress)?;
-    let mut userspace = workspace.cargo();
-    userspace
-        .args(["clippy", "--workspace", "--all-targets", "--locked"])
-        .args(["--", "--deny=warnings"]);
-    exec::inherit(&mut userspace)?;
+    let toolchain = embed_objects(workspace, progress, &["log".to_owned()])?;
+    for features in [&[] as &[_], &["--features", "neighsteer/log"]] {
+        let mut userspace = workspace.cargo();
+        userspace
+            .args(["clippy", "--workspace", "--all-targets", "--locked"])
+            .args(features)
+            .args(["--", "--deny=warnings"]);
+        exec::inherit(&mut userspace)?;
+    }
     let clippy = setup::clippy(progress, &toolchain.compiler)?;
     let mut ebpf = build_ebpf::cargo(workspace, &toolchain, clippy);
     ebpf.args(["--bins", "--", "--deny=warnings"]);
@@ -115,7 +118,7 @@ fn clippy(workspace: &Workspace, progress: &Progress) -> anyhow::Result<()> {
 }
 
 fn docs(workspace: &Workspace, progress: &Progress) -> anyhow::Result<()> {
-    embed_objects(workspace, progress)?;
+    embed_objects(workspace, progress, &[])?;
     let mut cargo = workspace.cargo();
     cargo
         .args([
@@ -130,9 +133,13 @@ fn docs(workspace: &Workspace, progress: &Progress) -> anyhow::Result<()> {
 }
 
 /// The agent does not compile without the object that it embeds.
-fn embed_objects(workspace: &Workspace, progress: &Progress) -> anyhow::Result<Toolchain> {
+fn embed_objects(
+    workspace: &Workspace,
+    progress: &Progress,
+    features: &[String],
+) -> anyhow::Result<Toolchain> {
     let toolchain = setup::ensure(workspace, progress, Scope::Build)?;
-    build_ebpf::build(workspace, progress, &toolchain, &[])?;
+    build_ebpf::build(workspace, progress, &toolchain, features)?;
     Ok(toolchain)
 }
 

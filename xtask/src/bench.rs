@@ -1,0 +1,93 @@
+//! `bench`: every `bench_*` binary of the tests crate, one report.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, bail, ensure};
+use serde_json::{Map, Value};
+
+use crate::{exec, lab, progress::Progress, workspace::Workspace};
+
+/// What the names of bench binaries begin with.
+const PREFIX: &str = "bench_";
+
+/// Arguments of `bench`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Run only benches whose name contains this text
+    #[arg(value_name = "TEXT")]
+    filter: Option<String>,
+    /// The form of the report
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// The form of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    /// Tables
+    Text,
+    /// One object with a member for each bench
+    Json,
+}
+
+/// Runs the verb: every bench, even after one has failed.
+///
+/// # Errors
+/// When the set-up or a build fails, or no bench matches; a bench that fails or misses its target
+/// is in the exit code.
+pub(crate) fn run(
+    workspace: &Workspace,
+    progress: &Progress,
+    args: &Args,
+) -> anyhow::Result<ExitCode> {
+    let wanted = args.filter.as_deref().unwrap_or_default();
+    let mut names: Vec<&str> = workspace
+        .targets()
+        .iter()
+        .filter(|target| target.kind == "bin")
+        .filter_map(|target| target.name.strip_prefix(PREFIX))
+        .filter(|name| name.contains(wanted))
+        .collect();
+    names.sort_unstable();
+    ensure!(
+        !names.is_empty(),
+        "no bench has a name that contains {wanted:?}"
+    );
+    lab::build(workspace, progress)?;
+
+    let mut report = Map::new();
+    let mut failed = Vec::new();
+    for name in names {
+        let program = workspace
+            .target()
+            .join("release")
+            .join(format!("{PREFIX}{name}"));
+        let mut bench = Command::new(program);
+        let result = match args.output {
+            Output::Text => {
+                println!("\n== {name} ==");
+                exec::inherit(&mut bench)
+            }
+            Output::Json => measured(&mut bench).map(|value| {
+                report.insert(name.to_owned(), value);
+            }),
+        };
+        if let Err(error) = result {
+            eprintln!("error: {error:#}");
+            failed.push(name);
+        }
+    }
+    if args.output == Output::Json {
+        println!("{}", Value::Object(report));
+    }
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a bench prints as JSON.
+fn measured(bench: &mut Command) -> anyhow::Result<Value> {
+    let text = exec::stdout(bench.args(["--output", "json"]))?;
+    serde_json::from_str(&text).with_context(|| format!("{} printed no JSON", exec::shown(bench)))
+}

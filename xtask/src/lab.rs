@@ -1,0 +1,92 @@
+//! `lab` and `demo`: make the machine ready, build, and hand over to the lab's own binary.
+
+use std::{
+    ffi::OsString,
+    os::unix::process::CommandExt as _,
+    process::{Command, ExitCode},
+};
+
+use anyhow::anyhow;
+
+use crate::{
+    build_ebpf, exec,
+    progress::Progress,
+    setup::{self, Scope},
+    workspace::Workspace,
+};
+
+/// The lab's binary, of the tests crate.
+const LAB: &str = "neighsteer-lab";
+
+/// Arguments of `lab`.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct LabArgs {
+    /// up, down, status or shell, and their options; --help lists them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Arguments of `demo`.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct DemoArgs {
+    /// For example --udns 500 or --output json; --help lists them all
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Runs `lab`.
+///
+/// # Errors
+/// When the set-up or a build fails, or the binary cannot be started.
+pub(crate) fn lab(
+    workspace: &Workspace,
+    progress: &Progress,
+    args: &LabArgs,
+) -> anyhow::Result<ExitCode> {
+    hand_over(workspace, progress, &args.arguments)
+}
+
+/// Runs `demo`.
+///
+/// # Errors
+/// When the set-up or a build fails, or the binary cannot be started.
+pub(crate) fn demo(
+    workspace: &Workspace,
+    progress: &Progress,
+    args: &DemoArgs,
+) -> anyhow::Result<ExitCode> {
+    let mut arguments = vec![OsString::from("demo")];
+    arguments.extend_from_slice(&args.arguments);
+    hand_over(workspace, progress, &arguments)
+}
+
+fn hand_over(
+    workspace: &Workspace,
+    progress: &Progress,
+    arguments: &[OsString],
+) -> anyhow::Result<ExitCode> {
+    build(workspace, progress)?;
+    let binary = workspace.target().join("release").join(LAB);
+    let mut lab = Command::new(&binary);
+    lab.args(arguments);
+    // In this process's place: the terminal's signals are for the lab, which cleans up after itself.
+    Err(anyhow!(lab.exec()).context(format!("cannot run {}", exec::shown(&lab))))
+}
+
+/// Builds what labs and benches run, optimised: figures of unoptimised code say nothing.
+///
+/// # Errors
+/// When the set-up or a build fails.
+pub(crate) fn build(workspace: &Workspace, progress: &Progress) -> anyhow::Result<()> {
+    let toolchain = setup::ensure(workspace, progress, Scope::Everything)?;
+    build_ebpf::build(workspace, progress, &toolchain, &[])?;
+    let step = progress.step("building neighsteer and its lab");
+    let mut cargo = workspace.cargo();
+    cargo.args(["build", "--release", "--locked", "--bins"]);
+    cargo.args(["--package", "neighsteer", "--package", "neighsteer-tests"]);
+    exec::watched(&mut cargo, &step)?;
+    step.done();
+    Ok(())
+}
