@@ -15,8 +15,10 @@ pub const VERSION: u32 = 1;
 
 /// Name of the counters' map.
 pub const COUNTERS: &str = "COUNTERS";
-/// Name of the settings' global.
-pub const SETTINGS: &str = "SETTINGS";
+/// Name of the settings' global; it holds the version, so that an object of another one is told by
+/// not having it.
+pub const SETTINGS: &str = "SETTINGS_V1";
+const _: () = assert!(VERSION == 1, "the settings' name holds the version");
 /// Name of the program for tc ingress.
 pub const TC_INGRESS: &str = "tc_ingress";
 /// Name of the program for XDP.

@@ -1,10 +1,11 @@
 //! The read-only settings, written by the loader before the program is loaded.
 
-use neighsteer_common::{Policy, abi::Settings};
+use neighsteer_common::abi::Settings;
 
-/// All zero as loaded by plain bpftool or tc: no policy, no tag, ingress.
+/// All zero as loaded by plain bpftool or tc: no policy, no tag, ingress. The name is
+/// [`neighsteer_common::abi::SETTINGS`].
 #[unsafe(no_mangle)]
-static SETTINGS: Settings = Settings {
+static SETTINGS_V1: Settings = Settings {
     bridge_mac: [0; 6],
     gateway_vlan: 0,
     policy_set: 0,
@@ -18,11 +19,5 @@ static SETTINGS: Settings = Settings {
 #[inline(always)]
 pub fn settings() -> Settings {
     // SAFETY: a reference is valid; volatile, because the loader changes what the compiler sees.
-    unsafe { core::ptr::read_volatile(&raw const SETTINGS) }
-}
-
-/// The policy of these settings.
-#[inline(always)]
-pub fn policy() -> Option<Policy> {
-    settings().policy()
+    unsafe { core::ptr::read_volatile(&raw const SETTINGS_V1) }
 }

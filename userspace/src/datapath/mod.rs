@@ -1,1 +1,30 @@
-//! Under construction.
+//! The eBPF datapath: loads the embedded object, attaches it to an interface, and reads what it
+//! counted.
+//!
+//! Everything that must outlive the process is pinned in `<bpffs>/neighsteer/v<ABI>/<interface>/`:
+//!
+//! | pin | what |
+//! | --- | --- |
+//! | `counters` | the per-CPU counters, kept over every re-attach |
+//! | `program` | the program that is attached |
+//! | `link` | the TCX or XDP link: the program stays attached while this file exists |
+//!
+//! Kernels before 6.6 have no TCX: there the program is a filter of the interface's clsact qdisc
+//! and there is no link to pin.
+
+pub mod attach;
+pub mod bpffs;
+mod detach;
+pub mod error;
+mod filter;
+mod links;
+pub mod load;
+pub mod netlink;
+pub mod pins;
+pub mod read;
+
+pub use attach::{AttachOptions, Attached, Hook, Mode, Warning, attach};
+pub use detach::detach;
+pub use error::{AttachError, DetachError, ReadError};
+pub use pins::DEFAULT_BPFFS;
+pub use read::{Attachment, Counter, State, attachments, counters};

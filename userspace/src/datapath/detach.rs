@@ -1,0 +1,59 @@
+//! Takes an attachment off, pins and all.
+
+use std::path::Path;
+
+use nix::net::if_::if_nametoindex;
+
+use super::{
+    error::DetachError,
+    filter, load, netlink,
+    pins::{self, Pins},
+};
+
+/// Detaches our program from an interface and removes its pins, the counters too; says whether
+/// anything was there. The interface may be gone already.
+///
+/// The clsact qdisc stays: others may use it.
+///
+/// # Errors
+/// Where the process may not, or a pin or filter cannot be removed.
+pub fn detach(interface: &str, bpffs: &Path) -> Result<bool, DetachError> {
+    if !load::has_capabilities() {
+        return Err(DetachError::Permission {
+            missing: load::CAPABILITIES,
+        });
+    }
+    let mut found = detach_filter(interface)?;
+    let pins = Pins::new(bpffs, interface);
+    // The link first: nothing must count any more when the counters go.
+    for pin in [
+        pins.link(),
+        pins.next_link(),
+        pins.program(),
+        pins.next_program(),
+        pins.counters(),
+    ] {
+        found |= pins::remove(&pin).map_err(|source| DetachError::Pin { path: pin, source })?;
+    }
+    pins.remove_empty_directories();
+    Ok(found)
+}
+
+fn detach_filter(interface: &str) -> Result<bool, DetachError> {
+    let Ok(interface_index) = if_nametoindex(interface) else {
+        return Ok(false);
+    };
+    let filters =
+        netlink::ingress_filters(interface_index).map_err(|source| DetachError::Filters {
+            interface: interface.to_owned(),
+            source,
+        })?;
+    if !filters.iter().any(filter::is_ours) {
+        return Ok(false);
+    }
+    filter::remove(interface).map_err(|source| DetachError::Filter {
+        interface: interface.to_owned(),
+        source,
+    })?;
+    Ok(true)
+}

@@ -1,0 +1,218 @@
+//! Where the pins of an interface are.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use neighsteer_common::abi;
+
+/// Where bpffs is mounted by convention.
+pub const DEFAULT_BPFFS: &str = "/sys/fs/bpf";
+
+/// The pins of one interface under one ABI version.
+#[derive(Clone, Debug)]
+pub struct Pins {
+    directory: PathBuf,
+}
+
+impl Pins {
+    /// The pins of `interface` in the bpffs at `bpffs`.
+    #[must_use]
+    pub fn new(bpffs: &Path, interface: &str) -> Self {
+        Self {
+            directory: versions(bpffs)
+                .join(version(abi::VERSION))
+                .join(escape(interface)),
+        }
+    }
+
+    /// The directory that holds them.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The counters' map.
+    #[must_use]
+    pub fn counters(&self) -> PathBuf {
+        self.directory.join("counters")
+    }
+
+    /// The program.
+    #[must_use]
+    pub fn program(&self) -> PathBuf {
+        self.directory.join("program")
+    }
+
+    /// A program on its way to [`Self::program`]; one that stays is the rest of a killed process.
+    #[must_use]
+    pub(crate) fn next_program(&self) -> PathBuf {
+        self.directory.join("program-next")
+    }
+
+    /// The TCX or XDP link.
+    #[must_use]
+    pub fn link(&self) -> PathBuf {
+        self.directory.join("link")
+    }
+
+    /// A link on its way to [`Self::link`].
+    #[must_use]
+    pub(crate) fn next_link(&self) -> PathBuf {
+        self.directory.join("link-next")
+    }
+
+    /// Removes the directory and those above it, as far as they are empty.
+    pub(crate) fn remove_empty_directories(&self) {
+        // <interface>, v<ABI>, neighsteer: the first one that is in use ends the walk.
+        for directory in self.directory.ancestors().take(3) {
+            if fs::remove_dir(directory).is_err() {
+                break;
+            }
+        }
+    }
+}
+
+/// Removes a pin; says whether it was there.
+pub(crate) fn remove(pin: &Path) -> io::Result<bool> {
+    match fs::remove_file(pin) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The interfaces that have pins under this ABI version, by name.
+pub(crate) fn interfaces(bpffs: &Path) -> io::Result<Vec<String>> {
+    let directory = versions(bpffs).join(version(abi::VERSION));
+    let mut interfaces: Vec<_> = entries(&directory)?
+        .iter()
+        .filter_map(|name| unescape(name))
+        .collect();
+    interfaces.sort();
+    Ok(interfaces)
+}
+
+/// The directory of another ABI version that holds an attachment of `interface`.
+pub(crate) fn other_version(bpffs: &Path, interface: &str) -> io::Result<Option<PathBuf>> {
+    let ours = version(abi::VERSION);
+    for name in entries(&versions(bpffs))? {
+        let directory = versions(bpffs).join(&name).join(escape(interface));
+        if name != ours && name.starts_with('v') && directory.join("program").exists() {
+            return Ok(Some(directory));
+        }
+    }
+    Ok(None)
+}
+
+/// The directory of all versions.
+fn versions(bpffs: &Path) -> PathBuf {
+    bpffs.join("neighsteer")
+}
+
+fn version(version: u32) -> String {
+    format!("v{version}")
+}
+
+/// Names in a directory; none where it is missing.
+fn entries(directory: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    entries
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect()
+}
+
+/// The name of an interface's directory: bpffs refuses dots (`eth0.5`), so every byte that is not a
+/// letter, a digit, `_` or `-` becomes `%` and two hex digits.
+#[must_use]
+pub fn escape(interface: &str) -> String {
+    interface
+        .bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => char::from(byte).to_string(),
+            _ => format!("%{byte:02x}"),
+        })
+        .collect()
+}
+
+/// The interface that [`escape`] made a name of, or `None` for any other name.
+fn unescape(name: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        if first == '%' {
+            bytes.push(u8::from_str_radix(rest.get(1..3)?, 16).ok()?);
+            rest = rest.get(3..)?;
+        } else {
+            let (head, tail) = rest.split_at(first.len_utf8());
+            bytes.extend_from_slice(head.as_bytes());
+            rest = tail;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_name_survives_its_escape() {
+        for (name, escaped) in [
+            ("eth0", "eth0"),
+            ("eth0.5", "eth0%2e5"),
+            ("br-ex", "br-ex"),
+            ("a%b", "a%25b"),
+            ("%2e", "%252e"),
+            ("ü", "%c3%bc"),
+        ] {
+            assert_eq!(escape(name), escaped);
+            assert_eq!(unescape(escaped).as_deref(), Some(name));
+        }
+        assert_eq!(unescape("%2"), None);
+        assert_eq!(unescape("%zz"), None);
+    }
+
+    #[test]
+    fn pins_of_another_version_are_found_and_ours_are_not_taken_for_them() {
+        let bpffs = tempfile::tempdir().unwrap();
+        let at = |version: &str| {
+            bpffs
+                .path()
+                .join("neighsteer")
+                .join(version)
+                .join("eth0%2e5")
+        };
+        for version in ["v1", "v7"] {
+            fs::create_dir_all(at(version)).unwrap();
+        }
+        fs::write(at("v1").join("program"), "").unwrap();
+        let found = || other_version(bpffs.path(), "eth0.5").unwrap();
+        assert_eq!(found(), None);
+        fs::write(at("v7").join("program"), "").unwrap();
+        assert_eq!(found(), Some(at("v7")));
+        assert_eq!(interfaces(bpffs.path()).unwrap(), ["eth0.5"]);
+    }
+
+    #[test]
+    fn directories_go_as_far_as_they_are_empty() {
+        let bpffs = tempfile::tempdir().unwrap();
+        let (one, two) = (
+            Pins::new(bpffs.path(), "one"),
+            Pins::new(bpffs.path(), "two"),
+        );
+        fs::create_dir_all(one.directory()).unwrap();
+        fs::create_dir_all(two.directory()).unwrap();
+        one.remove_empty_directories();
+        assert!(!one.directory().exists());
+        assert!(two.directory().exists());
+        two.remove_empty_directories();
+        assert!(!bpffs.path().join("neighsteer").exists());
+        assert!(bpffs.path().exists());
+    }
+}
