@@ -2,4 +2,6 @@
 
 pub mod capture;
 pub mod classify;
+pub mod datapath;
 pub mod flows;
+pub mod policy;

@@ -42,7 +42,7 @@ pub(crate) fn check_preconditions() -> Result<(), AttachError> {
 
 /// Whether this process has the capabilities; where that cannot be read, the kernel will say.
 pub(crate) fn has_capabilities() -> bool {
-    fs::read_to_string("/proc/self/status")
+    fs::read_to_string("/proc/thread-self/status")
         .ok()
         .and_then(|status| effective_capabilities(&status))
         .is_none_or(|effective| {
@@ -51,7 +51,7 @@ pub(crate) fn has_capabilities() -> bool {
         })
 }
 
-/// The bits of `CapEff` in `/proc/<pid>/status`.
+/// The bits of `CapEff` in a status file of `/proc`.
 fn effective_capabilities(status: &str) -> Option<u64> {
     let digits = status
         .lines()

@@ -1,0 +1,145 @@
+//! Each fault is one clear line, and leaves nothing attached.
+
+use std::{fs, path::Path, process::Command};
+
+use aya::maps::{HashMap, MapData, PerCpuHashMap};
+use neighsteer::datapath::{self, AttachError, Hook, ReadError, load};
+
+use crate::rig::*;
+
+fn refused(rig: &Rig, hook: Hook) -> String {
+    chain(&datapath::attach(&rig.options(hook)).unwrap_err())
+}
+
+fn nothing_is_attached() {
+    let shown = run("bpftool", &["net", "show", "dev", UPLINK]);
+    assert!(!shown.contains("ingress"), "{shown}");
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_named() {
+    let Some(rig) = Rig::new() else { return };
+    let mut options = rig.options(Hook::Tc);
+    options.interface = "eth7".to_owned();
+    let error = datapath::attach(&options).unwrap_err();
+    assert!(matches!(error, AttachError::NoInterface { .. }));
+    assert_eq!(
+        error.to_string(),
+        "there is no interface eth7 in this network namespace"
+    );
+    assert!(!rig.bpffs().exists());
+}
+
+#[test]
+fn a_pin_of_another_shape_is_refused_and_both_shapes_are_named() {
+    let Some(rig) = Rig::new() else { return };
+    rig.attach(Hook::Tc);
+    rig.detach();
+    fs::create_dir_all(rig.pins()).unwrap();
+    let pin = rig.pins().join("counters");
+
+    let other = HashMap::<MapData, u32, u64>::create(64, 0).unwrap();
+    other.pin(&pin).unwrap();
+    let error = refused(&rig, Hook::Tc);
+    for shape in [
+        "a hash with 4-byte keys, 8-byte values and 64 entries",
+        "not a per-CPU hash with 8-byte keys, 24-byte values and 512 entries",
+    ] {
+        assert!(error.contains(shape), "{error}");
+    }
+    let error = datapath::counters(UPLINK, &rig.bpffs()).unwrap_err();
+    assert!(matches!(error, ReadError::CountersShape { .. }), "{error}");
+    fs::remove_file(&pin).unwrap();
+
+    // Right in all but the number of entries.
+    let small = PerCpuHashMap::<MapData, [u32; 2], [u64; 3]>::create(64, 0).unwrap();
+    small.pin(&pin).unwrap();
+    let error = refused(&rig, Hook::Xdp);
+    assert!(error.contains("64 entries, not a"), "{error}");
+    assert_eq!(entries(&rig.pins()), 1, "the foreign pin stays");
+    nothing_is_attached();
+}
+
+#[test]
+fn an_attachment_of_another_abi_version_is_refused() {
+    let Some(rig) = Rig::new() else { return };
+    rig.attach(Hook::Tc);
+    let other = rig.bpffs().join("neighsteer/v7/uplink%2e5");
+    fs::create_dir_all(&other).unwrap();
+    fs::rename(rig.pins().join("program"), other.join("program")).unwrap();
+    rig.detach();
+    let error = refused(&rig, Hook::Tc);
+    assert!(error.contains("another ABI version"), "{error}");
+    assert!(error.contains("v7"), "{error}");
+    nothing_is_attached();
+}
+
+#[test]
+fn an_object_of_another_abi_version_is_refused() {
+    let Some(rig) = Rig::new() else { return };
+    let mut object = load::OBJECT.to_vec();
+    let name = b"SETTINGS_V1";
+    let mut at = 0;
+    while let Some(start) = object[at..].windows(name.len()).position(|it| it == name) {
+        at += start + name.len();
+        object[at - 1] = b'9';
+    }
+    let error = datapath::attach::attach_object(&rig.options(Hook::Tc), &object).unwrap_err();
+    assert!(matches!(error, AttachError::ObjectAbi { .. }), "{error}");
+    assert!(rig.is_clean());
+    nothing_is_attached();
+}
+
+#[test]
+fn another_xdp_program_is_not_replaced() {
+    let Some(rig) = Rig::new() else { return };
+    rig.attach(Hook::Xdp);
+    // The same program, but in a bpffs that this one does not know.
+    let mut options = rig.options(Hook::Xdp);
+    options.bpffs = rig.bpffs().with_file_name("elsewhere");
+    let error = datapath::attach(&options).unwrap_err();
+    assert!(
+        matches!(error, AttachError::XdpBusy { .. }),
+        "{}",
+        chain(&error)
+    );
+    assert!(!options.bpffs.join("neighsteer").exists());
+    assert_eq!(entries(&rig.pins()), 3);
+}
+
+#[test]
+fn a_place_that_cannot_hold_bpffs_is_named() {
+    let Some(rig) = Rig::new() else { return };
+    let file = rig.bpffs();
+    fs::write(&file, "").unwrap();
+    let error = datapath::attach(&rig.options(Hook::Tc)).unwrap_err();
+    assert!(matches!(error, AttachError::Bpffs { .. }), "{error}");
+    nothing_is_attached();
+}
+
+#[test]
+fn a_process_without_capabilities_is_told_which_it_lacks() {
+    let Some(rig) = Rig::new() else { return };
+    let Some(binary) = neighsteer_tests::bpf::binary() else {
+        println!("SKIPPED: the neighsteer binary is not built");
+        return;
+    };
+    let output = Command::new("setpriv")
+        .args([
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+            "--reuid=65534",
+            "--clear-groups",
+            "--",
+        ])
+        .arg(&binary)
+        .args(["attach", UPLINK, "--bpffs"])
+        .arg(rig.bpffs())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(stderr.contains("CAP_BPF and CAP_NET_ADMIN"), "{stderr}");
+    assert!(!Path::new(&rig.bpffs()).exists());
+    nothing_is_attached();
+}

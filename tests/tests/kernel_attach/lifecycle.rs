@@ -1,0 +1,220 @@
+//! Attach, replace, take over, detach.
+
+use std::{
+    fs,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
+
+use neighsteer::datapath::{self, AttachError, Hook, Mode, State};
+use neighsteer_common::{Decision, Kind, Policy};
+
+use crate::rig::*;
+
+#[test]
+fn attaching_mounts_bpffs_pins_everything_and_counts() {
+    let Some(rig) = Rig::new() else { return };
+    assert!(!rig.bpffs().exists());
+    let attached = rig.attach(Hook::Tc);
+    assert!(!attached.replaced && !attached.counters_kept);
+    assert_eq!(attached.mode, Mode::Tcx);
+    for pin in ["counters", "program", "link"] {
+        assert!(rig.pins().join(pin).exists(), "{pin}");
+    }
+    assert_eq!(entries(&rig.pins()), 3);
+
+    send(&arp_reply(BRIDGE_MAC));
+    send(&arp_reply(BROADCAST));
+    rig.expect(Kind::ArpReply, Decision::SteerArp, 1);
+    rig.expect(Kind::ArpReply, Decision::Flood, 1);
+    let counters = rig.counters();
+    assert_eq!(counters.len(), 2);
+    for counter in counters {
+        assert_eq!(counter.interface_index, attached.interface_index);
+        assert_eq!(counter.bytes, 42);
+        let age = datapath::read::now_ns() - counter.last_seen_ns;
+        assert!(age < 60_000_000_000, "{age} ns");
+    }
+    let attachments = datapath::attachments(&rig.bpffs()).unwrap();
+    assert_eq!(attachments.len(), 1);
+    assert_eq!(attachments[0].interface, UPLINK);
+    assert_eq!(attachments[0].state, State::Attached);
+    assert_eq!(attachments[0].mode, Some(Mode::Tcx));
+    assert_eq!(attachments[0].program_id, Some(attached.program_id));
+}
+
+#[test]
+fn detaching_leaves_nothing() {
+    let Some(rig) = Rig::new() else { return };
+    for hook in [Hook::Tc, Hook::Xdp] {
+        for clsact in [false, true] {
+            let mut options = rig.options(hook);
+            options.clsact = clsact;
+            datapath::attach(&options).unwrap();
+            assert!(rig.detach());
+            assert!(rig.is_clean(), "{hook}");
+            let shown = run("bpftool", &["net", "show", "dev", UPLINK]);
+            for program in ["tc_ingress", "xdp_ingress"] {
+                assert!(!shown.contains(program), "{hook}: {shown}");
+            }
+            assert!(!run("ip", &["-d", "link", "show", UPLINK]).contains("xdp"));
+            assert!(!run("tc", &["filter", "show", "dev", UPLINK, "ingress"]).contains("bpf"));
+            assert!(!rig.detach(), "a second time there is nothing");
+        }
+    }
+}
+
+#[test]
+fn a_second_attach_replaces_the_program_and_keeps_the_counters() {
+    let Some(rig) = Rig::new() else { return };
+    for (hook, clsact, mode) in [
+        (Hook::Tc, false, Mode::Tcx),
+        (Hook::Tc, true, Mode::Clsact),
+        (Hook::Xdp, false, Mode::XdpNative),
+    ] {
+        let mut options = rig.options(hook);
+        options.clsact = clsact;
+        let first = datapath::attach(&options).unwrap();
+        assert_eq!(first.mode, mode);
+        send(&arp_reply(BRIDGE_MAC));
+        rig.expect(Kind::ArpReply, Decision::SteerArp, 1);
+
+        options.policy = Some(Policy {
+            bridge_mac: SENDER_MAC,
+            ..POLICY
+        });
+        let second = datapath::attach(&options).unwrap();
+        assert!(second.replaced && second.counters_kept);
+        assert_eq!(second.mode, mode);
+        assert_ne!(second.program_id, first.program_id);
+        send(&arp_reply(BRIDGE_MAC));
+        rig.expect(Kind::ArpReply, Decision::Normal, 1);
+        rig.expect(Kind::ArpReply, Decision::SteerArp, 1);
+        assert_eq!(rig.all_packets(), 2, "{mode} counts each frame once");
+        let pins = if clsact { 2 } else { 3 };
+        assert_eq!(entries(&rig.pins()), pins);
+        rig.detach();
+    }
+}
+
+#[test]
+fn no_frame_is_missed_or_counted_twice_while_programs_are_replaced() {
+    let Some(rig) = Rig::new() else { return };
+    for (hook, clsact) in [(Hook::Tc, false), (Hook::Tc, true), (Hook::Xdp, false)] {
+        let mut options = rig.options(hook);
+        options.clsact = clsact;
+        datapath::attach(&options).unwrap();
+        let stop = AtomicBool::new(false);
+        let sender = Sender::new();
+        let sent = thread::scope(|scope| {
+            let sending = scope.spawn(|| {
+                let frame = arp_reply(BRIDGE_MAC);
+                let mut sent = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    sender.send(&frame);
+                    sent += 1;
+                }
+                sent
+            });
+            for _ in 0..5 {
+                assert!(datapath::attach(&options).unwrap().replaced);
+            }
+            stop.store(true, Ordering::Relaxed);
+            sending.join().unwrap()
+        });
+        assert!(sent > 0);
+        rig.expect(Kind::ArpReply, Decision::SteerArp, sent);
+        rig.detach();
+    }
+}
+
+#[test]
+fn changing_the_hook_leaves_one_program() {
+    let Some(rig) = Rig::new() else { return };
+    let steps = [
+        (Hook::Tc, false, Mode::Tcx),
+        (Hook::Xdp, false, Mode::XdpNative),
+        (Hook::Tc, true, Mode::Clsact),
+        (Hook::Xdp, false, Mode::XdpNative),
+        (Hook::Tc, false, Mode::Tcx),
+        (Hook::Tc, true, Mode::Clsact),
+        (Hook::Tc, false, Mode::Tcx),
+    ];
+    for (sent, (hook, clsact, mode)) in (1..).zip(steps) {
+        let mut options = rig.options(hook);
+        options.clsact = clsact;
+        assert_eq!(datapath::attach(&options).unwrap().mode, mode);
+        send(&arp_reply(BRIDGE_MAC));
+        rig.expect(Kind::ArpReply, Decision::SteerArp, sent);
+    }
+    assert_eq!(rig.all_packets(), 7);
+}
+
+#[test]
+fn the_pins_of_an_interface_that_is_gone_are_replaced() {
+    let Some(rig) = Rig::new() else { return };
+    for hook in [Hook::Tc, Hook::Xdp] {
+        let first = rig.attach(hook);
+        send(&arp_reply(BRIDGE_MAC));
+        rig.expect(Kind::ArpReply, Decision::SteerArp, 1);
+        ip(&["link", "del", UPLINK]);
+        assert_eq!(
+            datapath::attachments(&rig.bpffs()).unwrap()[0].state,
+            State::Stale
+        );
+        rig.make_pair();
+        let second = rig.attach(hook);
+        assert!(!second.replaced);
+        assert_ne!(second.interface_index, first.interface_index);
+        send(&arp_reply(BRIDGE_MAC));
+        rig.expect(Kind::ArpReply, Decision::SteerArp, 2);
+        assert_eq!(rig.counters().len(), 2, "one for each interface index");
+        rig.detach();
+    }
+}
+
+#[test]
+fn the_link_of_a_renamed_interface_is_not_taken_away() {
+    let Some(rig) = Rig::new() else { return };
+    rig.attach(Hook::Tc);
+    ip(&["link", "set", UPLINK, "down"]);
+    ip(&["link", "set", UPLINK, "name", "renamed"]);
+    ip(&[
+        "link", "add", UPLINK, "type", "veth", "peer", "name", "other",
+    ]);
+    let error = datapath::attach(&rig.options(Hook::Tc)).unwrap_err();
+    assert!(
+        matches!(error, AttachError::AttachedElsewhere { .. }),
+        "{error}"
+    );
+    assert_eq!(entries(&rig.pins()), 3);
+    assert!(rig.detach());
+}
+
+#[test]
+fn what_a_killed_process_leaves_is_taken_over() {
+    let Some(rig) = Rig::new() else { return };
+    // The pins that are there between two steps of an attachment.
+    rig.attach(Hook::Tc);
+    send(&arp_reply(BRIDGE_MAC));
+    rig.expect(Kind::ArpReply, Decision::SteerArp, 1);
+    let pins = rig.pins();
+    fs::remove_file(pins.join("link")).unwrap();
+    fs::rename(pins.join("program"), pins.join("program-next")).unwrap();
+    let attached = rig.attach(Hook::Tc);
+    assert!(attached.counters_kept);
+    send(&arp_reply(BRIDGE_MAC));
+    rig.expect(Kind::ArpReply, Decision::SteerArp, 2);
+    assert_eq!(entries(&pins), 3);
+    rig.detach();
+
+    // A filter outlives every pin.
+    let mut options = rig.options(Hook::Tc);
+    options.clsact = true;
+    datapath::attach(&options).unwrap();
+    fs::remove_dir_all(&pins).unwrap();
+    let attached = datapath::attach(&options).unwrap();
+    assert!(attached.replaced && !attached.counters_kept);
+    send(&arp_reply(BRIDGE_MAC));
+    rig.expect(Kind::ArpReply, Decision::SteerArp, 1);
+}

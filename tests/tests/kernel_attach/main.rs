@@ -1,0 +1,9 @@
+//! The datapath on real interfaces: veth pairs in a network namespace of each test's own.
+//!
+//! Needs root and a kernel with BPF; where there is none, each test says so and is skipped.
+
+mod errors;
+mod frames;
+mod lifecycle;
+mod plain_tools;
+mod rig;

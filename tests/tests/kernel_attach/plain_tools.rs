@@ -1,0 +1,125 @@
+//! The shipped object under plain bpftool and tc, without the agent.
+
+use std::path::Path;
+
+use neighsteer_common::{Decision, Kind};
+
+use crate::rig::*;
+
+#[test]
+fn bpftool_loads_the_object_and_prints_the_counters_by_field() {
+    let Some(rig) = Rig::new() else { return };
+    let Some((object, pins)) = object_and_bpffs(&rig) else {
+        return;
+    };
+    run(
+        "bpftool",
+        &[
+            "prog",
+            "loadall",
+            &object,
+            &format!("{pins}/programs"),
+            "pinmaps",
+            &format!("{pins}/maps"),
+        ],
+    );
+    for program in ["tc_ingress", "xdp_ingress"] {
+        assert!(Path::new(&format!("{pins}/programs/{program}")).exists());
+    }
+    run("tc", &["qdisc", "add", "dev", UPLINK, "clsact"]);
+    run(
+        "tc",
+        &[
+            "filter",
+            "add",
+            "dev",
+            UPLINK,
+            "ingress",
+            "bpf",
+            "da",
+            "object-pinned",
+            &format!("{pins}/programs/tc_ingress"),
+        ],
+    );
+    send(&arp_reply(BRIDGE_MAC));
+    let dump = || {
+        run(
+            "bpftool",
+            &[
+                "-j",
+                "map",
+                "dump",
+                "pinned",
+                &format!("{pins}/maps/COUNTERS"),
+            ],
+        )
+    };
+    let dumped = neighsteer_tests::lab::wait_until(
+        std::time::Duration::from_secs(10),
+        "a counted frame",
+        || match dump() {
+            empty if empty.trim() == "[]" => Err(empty),
+            dumped => Ok(dumped),
+        },
+    )
+    .unwrap();
+    let dumped: serde_json::Value = serde_json::from_str(&dumped).unwrap();
+    let entry = &dumped[0]["formatted"];
+    let key = &entry["key"];
+    assert_eq!(key["kind"], Kind::ArpReply as u8, "{dumped}");
+    assert_eq!(key["decision"], Decision::Undecided as u8);
+    assert_eq!(key["direction"], 0);
+    assert!(key["interface_index"].as_u64().unwrap() > 0);
+    let packets: u64 = entry["values"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|value| {
+            let value = &value["value"];
+            assert!(value["bytes"].is_u64() && value["last_seen_ns"].is_u64());
+            value["packets"].as_u64().unwrap()
+        })
+        .sum();
+    assert_eq!(packets, 1);
+}
+
+#[test]
+fn tc_loads_the_object_by_section() {
+    let Some(rig) = Rig::new() else { return };
+    let Some((object, _)) = object_and_bpffs(&rig) else {
+        return;
+    };
+    run("tc", &["qdisc", "add", "dev", UPLINK, "clsact"]);
+    run(
+        "tc",
+        &[
+            "filter",
+            "add",
+            "dev",
+            UPLINK,
+            "ingress",
+            "bpf",
+            "da",
+            "obj",
+            &object,
+            "sec",
+            "classifier",
+        ],
+    );
+    let shown = run("tc", &["filter", "show", "dev", UPLINK, "ingress"]);
+    assert!(shown.contains("direct-action"), "{shown}");
+}
+
+/// The path of the shipped object, and a mounted bpffs.
+fn object_and_bpffs(rig: &Rig) -> Option<(String, String)> {
+    let object = neighsteer_tests::bpf::object("neighsteer.bpf.o");
+    if !object.exists() {
+        println!("SKIPPED: {} is missing", object.display());
+        return None;
+    }
+    neighsteer::datapath::bpffs::ensure(&rig.bpffs()).unwrap();
+    Some((
+        object.to_str().unwrap().to_owned(),
+        rig.bpffs().to_str().unwrap().to_owned(),
+    ))
+}

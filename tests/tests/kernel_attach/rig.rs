@@ -1,0 +1,235 @@
+//! A veth pair in a network and a mount namespace that end with the test's thread.
+
+use std::{
+    fs,
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use neighsteer::datapath::{self, AttachOptions, Attached, Counter, Hook};
+use neighsteer_common::{Decision, Kind, Policy};
+use neighsteer_tests::lab::wait_until;
+use nix::{
+    mount::{MsFlags, mount},
+    sched::{CloneFlags, unshare},
+    sys::socket::{
+        AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, sendto, socket,
+    },
+};
+
+/// The end that programs are attached to.
+pub const UPLINK: &str = "uplink.5";
+/// The end that frames are sent from.
+pub const OUTSIDE: &str = "outside";
+
+pub const BRIDGE_MAC: [u8; 6] = [0x02, 0x42, 0xac, 0x12, 0x00, 0x0f];
+pub const SENDER_MAC: [u8; 6] = [0x52, 0x54, 0x00, 0x12, 0x34, 0x56];
+pub const BROADCAST: [u8; 6] = [0xff; 6];
+
+pub const POLICY: Policy = Policy {
+    bridge_mac: BRIDGE_MAC,
+    gateway_vlan: None,
+};
+
+const DEADLINE: Duration = Duration::from_secs(10);
+
+pub struct Rig {
+    /// Holds the mount point of this test's bpffs.
+    directory: tempfile::TempDir,
+}
+
+impl Rig {
+    /// A fresh pair of interfaces, or `None` where this machine cannot have one.
+    pub fn new() -> Option<Self> {
+        if let Err(reason) = neighsteer_tests::bpf::available() {
+            println!("SKIPPED: {reason}");
+            return None;
+        }
+        unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).unwrap();
+        // What is mounted here stays in this namespace.
+        mount(
+            None::<&str>,
+            "/",
+            None::<&str>,
+            MsFlags::MS_REC | MsFlags::MS_PRIVATE,
+            None::<&str>,
+        )
+        .unwrap();
+        let rig = Self {
+            // Without the dot of its default prefix, which libbpf would change.
+            directory: tempfile::Builder::new()
+                .prefix("neighsteer-")
+                .tempdir()
+                .unwrap(),
+        };
+        rig.make_pair();
+        Some(rig)
+    }
+
+    pub fn make_pair(&self) {
+        // The names that the receiving end gives its own traffic do not matter: no IPv6 there.
+        for name in [UPLINK, OUTSIDE] {
+            let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
+        }
+        fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();
+        ip(&[
+            "link", "add", OUTSIDE, "mtu", "9000", "type", "veth", "peer", "name", UPLINK, "mtu",
+            "9000",
+        ]);
+        for name in [UPLINK, OUTSIDE] {
+            ip(&["link", "set", name, "up"]);
+        }
+    }
+
+    /// Not mounted before the first attachment.
+    pub fn bpffs(&self) -> PathBuf {
+        self.directory.path().join("bpf")
+    }
+
+    pub fn pins(&self) -> PathBuf {
+        self.bpffs().join("neighsteer/v1/uplink%2e5")
+    }
+
+    /// Whether no pin of ours is left.
+    pub fn is_clean(&self) -> bool {
+        !self.bpffs().join("neighsteer").exists()
+    }
+
+    pub fn options(&self, hook: Hook) -> AttachOptions {
+        AttachOptions {
+            interface: UPLINK.to_owned(),
+            hook,
+            policy: Some(POLICY),
+            tag: None,
+            bpffs: self.bpffs(),
+            clsact: false,
+        }
+    }
+
+    pub fn attach(&self, hook: Hook) -> Attached {
+        datapath::attach(&self.options(hook)).unwrap_or_else(|error| panic!("{}", chain(&error)))
+    }
+
+    pub fn detach(&self) -> bool {
+        datapath::detach(UPLINK, &self.bpffs()).unwrap()
+    }
+
+    pub fn counters(&self) -> Vec<Counter> {
+        datapath::counters(UPLINK, &self.bpffs()).unwrap()
+    }
+
+    /// Packets of one kind and decision so far.
+    pub fn packets(&self, kind: Kind, decision: Decision) -> u64 {
+        self.counters()
+            .iter()
+            .filter(|counter| counter.kind == kind && counter.decision == decision)
+            .map(|counter| counter.packets)
+            .sum()
+    }
+
+    /// All packets so far.
+    pub fn all_packets(&self) -> u64 {
+        self.counters().iter().map(|counter| counter.packets).sum()
+    }
+
+    /// Waits until a counter stands at `expected`, which it must not pass.
+    pub fn expect(&self, kind: Kind, decision: Decision, expected: u64) {
+        let probe = || match self.packets(kind, decision) {
+            packets if packets == expected => Ok(()),
+            packets => Err(format!("{packets}; all: {:?}", self.counters())),
+        };
+        wait_until(DEADLINE, format!("{expected} × {kind} {decision}"), probe)
+            .unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+/// Sends a frame from the outside.
+pub fn send(frame: &[u8]) {
+    Sender::new().send(frame);
+}
+
+/// A packet socket (packet(7)) on the outside.
+pub struct Sender {
+    socket: std::os::fd::OwnedFd,
+    address: LinkAddr,
+}
+
+impl Sender {
+    pub fn new() -> Self {
+        let address = nix::ifaddrs::getifaddrs()
+            .unwrap()
+            .filter(|interface| interface.interface_name == OUTSIDE)
+            .find_map(|interface| interface.address?.as_link_addr().copied())
+            .unwrap();
+        let socket = socket(
+            AddressFamily::Packet,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            SockProtocol::EthAll,
+        )
+        .unwrap();
+        Self { socket, address }
+    }
+
+    pub fn send(&self, frame: &[u8]) {
+        let sent = sendto(
+            self.socket.as_raw_fd(),
+            frame,
+            &self.address,
+            MsgFlags::empty(),
+        );
+        assert_eq!(sent, Ok(frame.len()));
+    }
+}
+
+pub fn ip(arguments: &[&str]) {
+    run("ip", arguments);
+}
+
+/// Runs a program that must succeed; returns what it printed.
+pub fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// An error with all its causes.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}
+
+/// How many entries a directory has; 0 where it is missing.
+pub fn entries(directory: &Path) -> usize {
+    fs::read_dir(directory).map_or(0, Iterator::count)
+}
+
+pub fn arp_reply(destination: [u8; 6]) -> Vec<u8> {
+    arp_reply_behind(destination, &[])
+}
+
+/// An ARP reply behind VLAN tags, as `(TPID, TCI)`.
+pub fn arp_reply_behind(destination: [u8; 6], tags: &[(u16, u16)]) -> Vec<u8> {
+    let mut frame = [destination, SENDER_MAC].concat();
+    for (tpid, tci) in tags {
+        frame.extend(tpid.to_be_bytes());
+        frame.extend(tci.to_be_bytes());
+    }
+    frame.extend([8, 6, 0, 1, 8, 0, 6, 4, 0, 2]);
+    frame.extend(SENDER_MAC);
+    frame.extend([172, 18, 0, 1]);
+    frame.extend(BRIDGE_MAC);
+    frame.extend([172, 18, 0, 3]);
+    frame
+}
