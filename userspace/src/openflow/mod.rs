@@ -8,6 +8,7 @@ mod ofctl;
 mod parse;
 mod switch;
 pub mod unixctl;
+pub mod wire;
 
 pub use changes::{FlowChanges, diff};
 pub use flow::{Action, Cookie, Flow, FlowKey, InstalledFlow, Port};
