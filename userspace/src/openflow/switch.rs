@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, io, path::PathBuf, process::ExitStatus, time::Duration};
 
-use super::{Cookie, Flow, FlowChanges, InstalledFlow, ParseFlowError};
+use super::{
+    Cookie, Flow, FlowChanges, InstalledFlow, ParseFlowError, native::UnwritableFlow,
+    session::SessionError,
+};
 use crate::ids::OfPort;
 
 /// A port as the bridge describes it over OpenFlow.
@@ -176,4 +179,55 @@ pub enum SwitchError {
         #[source]
         source: ParseFlowError,
     },
+    /// A flow has a part that this program does not write.
+    #[error("cannot change flows on bridge {bridge}")]
+    Unwritable {
+        /// The bridge.
+        bridge: String,
+        /// The part.
+        #[source]
+        source: UnwritableFlow,
+    },
+    /// The bridge rejected a change to a port.
+    #[error("bridge {bridge} rejected the change to port {ofport}: {error}")]
+    PortRejected {
+        /// The bridge.
+        bridge: String,
+        /// The port.
+        ofport: OfPort,
+        /// The OpenFlow error's name, for example `OFPPMFC_BAD_HW_ADDR`.
+        error: String,
+    },
+    /// The OpenFlow connection ended or cannot be used.
+    #[error("cannot {operation} on bridge {bridge}")]
+    Session {
+        /// The bridge.
+        bridge: String,
+        /// What was asked, as a verb.
+        operation: &'static str,
+        /// What became of the connection.
+        #[source]
+        source: SessionError,
+    },
+}
+
+impl SwitchError {
+    /// What a connection's end means for an operation.
+    pub(super) fn of_session(bridge: &str, operation: &'static str, source: SessionError) -> Self {
+        let bridge = bridge.to_owned();
+        match source {
+            SessionError::SocketMissing { socket } => Self::SocketMissing { bridge, socket },
+            SessionError::Refused { socket } => Self::Refused { bridge, socket },
+            SessionError::Timeout { after, .. } => Self::Timeout {
+                bridge,
+                operation,
+                after,
+            },
+            source => Self::Session {
+                bridge,
+                operation,
+                source,
+            },
+        }
+    }
 }
