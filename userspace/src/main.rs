@@ -1,3 +1,8 @@
 //! The `neighsteer` binary.
+#![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    neighsteer::cli::main()
+}

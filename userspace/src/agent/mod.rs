@@ -1,1 +1,68 @@
-//! Under construction.
+//! The agent: everything with a clock, a socket or a file.
+
+pub mod attachments;
+pub mod config;
+pub mod control;
+pub mod converge;
+pub mod databases;
+mod driver;
+pub mod lock;
+pub mod mirroring;
+pub mod model;
+pub mod state;
+pub mod status;
+pub mod steering;
+
+use std::fmt::Write as _;
+
+pub use config::{AgentConfig, Connection};
+pub use driver::run;
+
+use crate::{datapath::AttachError, topology::SkipReason};
+
+/// Why the agent could not start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// Another agent runs.
+    #[error(transparent)]
+    Lock(#[from] lock::LockError),
+    /// The state file cannot be used.
+    #[error(transparent)]
+    State(#[from] state::StateError),
+    /// The control socket cannot be made.
+    #[error(transparent)]
+    Control(#[from] control::ControlError),
+    /// A database cannot be read.
+    #[error(transparent)]
+    Database(#[from] databases::DatabaseError),
+    /// The datapath cannot be attached.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// A bridge with gateway routers cannot be reached from outside.
+    #[error("bridge {bridge}: {reason}")]
+    NoUplink {
+        /// The bridge.
+        bridge: String,
+        /// What is wrong with it.
+        reason: SkipReason,
+    },
+    /// A task that should last has ended.
+    #[error("{0} task has ended")]
+    TaskEnded(&'static str),
+}
+
+/// An error and its causes on one line, each said once.
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let part = error.to_string();
+        if !text.contains(&part) {
+            // Writing to a String does not fail.
+            let _ = write!(text, ": {part}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,7 +1,239 @@
-//! The command line.
+//! The command line: arguments in, text or JSON out.
 
+pub mod agent;
 pub mod capture;
 pub mod classify;
+pub mod cleanup;
+pub mod connection;
 pub mod datapath;
 pub mod flows;
+mod live;
+pub mod output;
 pub mod policy;
+pub mod status;
+
+use std::{io::Write as _, process::ExitCode};
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+
+use self::output::{Finding, Format, Output};
+use crate::plan::Gates;
+
+/// Done, and something was found.
+const FOUND: u8 = 1;
+/// Not done.
+const FAILED: u8 = 2;
+
+/// Steers ARP and NDP to one OVN gateway router and mirrors its bindings to the others
+#[derive(Debug, Parser)]
+#[command(
+    name = "neighsteer",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  neighsteer agent                                      observe: attach to the uplink and count
+  neighsteer agent --enable-network-segmentation \\
+                   --disable-udn-arp-ndp-flood          steer and mirror
+  neighsteer agent --enable-network-segmentation \\
+                   --disable-udn-arp-ndp-flood --dry-run  print what that would write
+  neighsteer stats                                      what the datapath has counted
+  neighsteer bindings                                   which followers lack which binding
+  neighsteer cleanup                                    take everything of ours off the node
+
+Exit codes: 0 done, 1 done and something was found, 2 not done (one line says why)."
+)]
+pub struct Cli {
+    /// How to print
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        default_value_t,
+        global = true
+    )]
+    pub output: Format,
+    /// What to log on standard error: error, warn, info, debug, trace, or a filter such as
+    /// neighsteer::mirror=trace [default: warn; the agent: info]
+    #[arg(long, value_name = "FILTER", global = true, env = "NEIGHSTEER_LOG")]
+    pub log: Option<String>,
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the daemon: observe, and with both gates on steer and mirror
+    Agent(agent::AgentArgs),
+    /// Show how the running agent stands
+    Status(status::StatusArgs),
+    /// Attach the datapath to an interface: count ARP and NDP, change nothing
+    Attach(datapath::AttachArgs),
+    /// Detach the datapath from an interface and remove its pins
+    Detach(datapath::DetachArgs),
+    /// Show what the datapath has counted
+    Stats(datapath::StatsArgs),
+    /// Classify the frames of a pcap, a pcapng or lines of hex
+    Classify(classify::ClassifyArgs),
+    /// Show the desired flows of a bridge, or how they differ from what is installed
+    Flows(LiveFlowsArgs),
+    /// Show the source's bindings and which followers lack them
+    //BINDINGS
+    /// Take our flows, flags, entries, programs and pins off the node
+    Cleanup(cleanup::CleanupArgs),
+    /// Print the version
+    Version,
+}
+
+/// `neighsteer flows` and where to look.
+#[derive(Debug, clap::Args)]
+pub struct LiveFlowsArgs {
+    /// What to show
+    #[command(flatten)]
+    pub flows: flows::FlowsArgs,
+    /// Where things are
+    #[command(flatten)]
+    pub connection: connection::ConnectionArgs,
+}
+
+/// Runs the command line and returns its exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let default = if matches!(cli.command, Command::Agent(_)) {
+        "info"
+    } else {
+        "warn"
+    };
+    if let Err(error) = start_log(cli.log.as_deref().unwrap_or(default), cli.output) {
+        return fail(&error);
+    }
+    let mut stdout = anstream::AutoStream::auto(std::io::stdout());
+    let result = run(cli, &mut stdout).and_then(|finding| {
+        stdout.flush()?;
+        Ok(finding)
+    });
+    match result {
+        Ok(Finding::Clean) => ExitCode::SUCCESS,
+        Ok(Finding::Found) => ExitCode::from(FOUND),
+        // Whoever read our output has seen enough.
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    say(error.as_ref());
+    ExitCode::from(FAILED)
+}
+
+/// One line on standard error.
+fn say(error: &(dyn std::error::Error + 'static)) {
+    let text = crate::agent::chain(error);
+    // There is nowhere left to say that standard error is closed.
+    let _ = writeln!(anstream::stderr(), "error: {text}");
+}
+
+fn start_log(filter: &str, format: Format) -> anyhow::Result<()> {
+    use tracing_subscriber::{EnvFilter, fmt, prelude::*};
+    let filter = EnvFilter::try_new(filter).with_context(|| format!("--log {filter}"))?;
+    let ansi = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+    let registry = tracing_subscriber::registry().with(filter);
+    match format {
+        Format::Json => registry
+            .with(fmt::layer().json().with_writer(std::io::stderr))
+            .init(),
+        Format::Text => registry
+            .with(fmt::layer().with_ansi(ansi).with_writer(std::io::stderr))
+            .init(),
+    }
+    Ok(())
+}
+
+fn run(cli: Cli, stdout: &mut (dyn std::io::Write + Send)) -> anyhow::Result<Finding> {
+    let format = cli.output;
+    let mut output = Output {
+        format,
+        writer: stdout,
+    };
+    match cli.command {
+        Command::Version => version(&mut output),
+        Command::Attach(args) => {
+            datapath::attach(&args, output.is_json(), output.writer).map(|()| Finding::Clean)
+        }
+        Command::Detach(args) => {
+            datapath::detach(&args, output.is_json(), output.writer).map(|()| Finding::Clean)
+        }
+        Command::Stats(args) => {
+            datapath::stats(&args, output.is_json(), output.writer).map(|()| Finding::Clean)
+        }
+        Command::Classify(args) => {
+            match classify::run(&args, output.is_json(), args.open()?, output.writer) {
+                Ok(_) => Ok(Finding::Clean),
+                Err(error @ classify::ClassifyError::Unread { .. }) => {
+                    say(&error);
+                    Ok(Finding::Found)
+                }
+                Err(error) => Err(error.into()),
+            }
+        }
+        Command::Agent(args) => runtime()?.block_on(agent::run(&args, &mut output)),
+        Command::Status(args) => runtime()?.block_on(status::run(&args, &mut output)),
+
+        Command::Cleanup(args) => runtime()?.block_on(cleanup::run(&args, &mut output)),
+        Command::Flows(args) => runtime()?.block_on(async {
+            let connection = args.connection.parse(live::PATIENCE)?;
+            let model = live::model(&connection).await?;
+            let gates = Gates::new(true, true)?;
+            let switch = crate::openflow::NativeSwitch::new(&connection.ovs_run_directory);
+            let json = output.is_json();
+            let differs = flows::run(
+                &args.flows,
+                model.topology(),
+                gates,
+                &switch,
+                json,
+                output.writer,
+            )
+            .await?;
+            Ok(if differs {
+                Finding::Found
+            } else {
+                Finding::Clean
+            })
+        }),
+    }
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the async runtime")
+}
+
+fn version(output: &mut Output<'_>) -> anyhow::Result<Finding> {
+    let version = env!("CARGO_PKG_VERSION");
+    let abi = neighsteer_common::abi::VERSION;
+    match output.format {
+        Format::Text => output.line(format_args!("neighsteer {version} (map ABI {abi})"))?,
+        Format::Json => output.json(&serde_json::json!({ "version": version, "map_abi": abi }))?,
+    }
+    Ok(Finding::Clean)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

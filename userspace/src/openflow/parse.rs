@@ -65,9 +65,12 @@ impl FromStr for Flow {
     }
 }
 
-/// `OFPST_FLOW reply (OF1.3) (xid=0x2):` and, from Nicira's extension, `NXST_FLOW reply (xid=0x4):`.
+/// `OFPST_FLOW reply (OF1.3) (xid=0x2):` and, from Nicira's extension, `NXST_FLOW reply (xid=0x4):`;
+/// an answer in several parts repeats it with `flags=[more]`.
 fn is_heading(line: &str) -> bool {
-    (line.starts_with("OFPST_") || line.starts_with("NXST_")) && line.trim_end().ends_with(':')
+    let line = line.trim_end();
+    (line.starts_with("OFPST_") || line.starts_with("NXST_"))
+        && (line.ends_with(':') || line.ends_with(": flags=[more]"))
 }
 
 fn parse_line(line: &str) -> Result<InstalledFlow, ParseFlowError> {

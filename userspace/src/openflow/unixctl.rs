@@ -73,7 +73,7 @@ impl UnixCtl {
     }
 
     /// ovs-vswitchd's socket in a run directory: `ovs-vswitchd.<pid>.ctl`, with the process id out
-    /// of `ovs-vswitchd.pid`.
+    /// of `ovs-vswitchd.pid`; or `ovs-vswitchd.ctl`, where the daemon was told to use that.
     ///
     /// # Errors
     /// Where the pid file cannot be read or holds no number.
@@ -84,7 +84,16 @@ impl UnixCtl {
             Err(source) => return Err(UnixCtlError::PidFile { path, source }),
         };
         match content.trim().parse::<u32>() {
-            Ok(pid) => Ok(Self::new(rundir.join(format!("ovs-vswitchd.{pid}.ctl")))),
+            Ok(pid) => {
+                let usual = rundir.join(format!("ovs-vswitchd.{pid}.ctl"));
+                let told = rundir.join("ovs-vswitchd.ctl");
+                let socket = if !usual.exists() && told.exists() {
+                    told
+                } else {
+                    usual
+                };
+                Ok(Self::new(socket))
+            }
             Err(_) => Err(UnixCtlError::PidFileContent { path, content }),
         }
     }

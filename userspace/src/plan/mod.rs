@@ -43,6 +43,20 @@ pub struct BridgePlan {
     pub static_fdb: Option<StaticFdb>,
 }
 
+impl BridgePlan {
+    /// Nothing of ours on this bridge.
+    #[must_use]
+    pub fn empty(bridge: &Arc<str>) -> Self {
+        Self {
+            bridge: Arc::clone(bridge),
+            flows: Vec::new(),
+            no_flood: BTreeSet::new(),
+            flood: BTreeSet::new(),
+            static_fdb: None,
+        }
+    }
+}
+
 /// Plans one bridge. With the gate off it should have none of our flows, and nothing else is asked
 /// of it.
 #[must_use]

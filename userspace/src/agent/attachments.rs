@@ -1,0 +1,151 @@
+//! The datapath on every group's uplink, attached with the group's policy.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use tokio::task::JoinSet;
+
+use super::{config::AgentConfig, status::DatapathStatus};
+use crate::{
+    datapath::{AttachError, AttachOptions, Attached, Hook, attach},
+    topology::Topology,
+};
+use neighsteer_common::Policy;
+
+/// What an attempt to attach came to.
+pub type Outcome = (Arc<str>, Policy, Result<Attached, AttachError>);
+
+/// What is wanted on interfaces, and what is there.
+#[derive(Debug)]
+pub struct Attachments {
+    hook: Option<Hook>,
+    tag: Option<u32>,
+    bpffs: PathBuf,
+    wanted: BTreeMap<Arc<str>, Policy>,
+    attached: BTreeMap<Arc<str>, (Policy, Result<Attached, String>)>,
+    under_way: BTreeMap<Arc<str>, Policy>,
+    tasks: JoinSet<Outcome>,
+}
+
+impl Attachments {
+    /// Nothing attached yet.
+    #[must_use]
+    pub fn new(config: &AgentConfig) -> Self {
+        Self {
+            hook: config.hook,
+            tag: config.tag,
+            bpffs: config.bpffs.clone(),
+            wanted: BTreeMap::new(),
+            attached: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// Takes the groups' uplinks and policies. An uplink that is one no more keeps its program:
+    /// it counts and changes nothing, and `cleanup` takes it off.
+    pub fn want(&mut self, topology: &Topology) {
+        self.wanted = topology
+            .groups
+            .iter()
+            .map(|group| {
+                let policy = Policy {
+                    bridge_mac: group.bridge_mac.0,
+                    gateway_vlan: group.gateway_vlan,
+                };
+                (Arc::clone(&group.uplink.name), policy)
+            })
+            .collect();
+    }
+
+    /// Starts whatever is wanted and neither there nor under way.
+    pub fn check(&mut self) {
+        let Some(hook) = self.hook else { return };
+        for (interface, policy) in &self.wanted {
+            let is_there =
+                matches!(self.attached.get(interface), Some((there, Ok(_))) if there == policy);
+            if is_there || self.under_way.contains_key(interface) {
+                continue;
+            }
+            let options = AttachOptions {
+                interface: interface.to_string(),
+                hook,
+                policy: Some(*policy),
+                tag: self.tag,
+                bpffs: self.bpffs.clone(),
+                clsact: false,
+            };
+            let (interface, policy) = (Arc::clone(interface), *policy);
+            self.under_way.insert(Arc::clone(&interface), policy);
+            self.tasks.spawn_blocking(move || {
+                let result = attach(&options);
+                (interface, policy, result)
+            });
+        }
+    }
+
+    /// Attaches for the first time; here every failure counts.
+    ///
+    /// # Errors
+    /// The first interface on which it failed.
+    pub async fn attach_first(&mut self) -> Result<(), AttachError> {
+        self.check();
+        while !self.under_way.is_empty() {
+            let (interface, policy, result) = self.finished().await;
+            let attached = result?;
+            self.note((interface, policy, Ok(attached)));
+        }
+        Ok(())
+    }
+
+    /// The next attempt that is over; for ever pending where none is under way. Cancel-safe.
+    pub async fn finished(&mut self) -> Outcome {
+        loop {
+            match self.tasks.join_next().await {
+                Some(Ok(outcome)) => return outcome,
+                Some(Err(error)) => {
+                    tracing::error!(%error, "an attachment's task ended early");
+                    self.under_way.clear();
+                }
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Keeps what an attempt came to.
+    pub fn note(&mut self, (interface, policy, result): Outcome) {
+        self.under_way.remove(&interface);
+        match &result {
+            Ok(attached) => {
+                tracing::info!(%interface, mode = %attached.mode, replaced = attached.replaced, "datapath attached");
+                for warning in &attached.warnings {
+                    tracing::warn!(%interface, %warning, "datapath");
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%interface, error = %super::chain(error), "datapath not attached")
+            }
+        }
+        self.attached.insert(
+            interface,
+            (policy, result.map_err(|error| super::chain(&error))),
+        );
+    }
+
+    /// How every interface stands.
+    #[must_use]
+    pub fn status(&self) -> Vec<DatapathStatus> {
+        let statuses = self
+            .attached
+            .iter()
+            .map(|(interface, (_, result))| DatapathStatus {
+                interface: interface.to_string(),
+                mode: result.as_ref().ok().map(|attached| attached.mode),
+                error: result.as_ref().err().cloned(),
+                warnings: match result {
+                    Ok(attached) => attached.warnings.iter().map(ToString::to_string).collect(),
+                    Err(_) => Vec::new(),
+                },
+            });
+        statuses.collect()
+    }
+}

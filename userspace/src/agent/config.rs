@@ -1,0 +1,41 @@
+//! The agent's configuration, checked once at start.
+
+use std::{collections::BTreeSet, net::IpAddr, path::PathBuf, time::Duration};
+
+use crate::{datapath::Hook, ovsdb::Remote, plan::Gates};
+
+/// What the agent was told.
+#[derive(Clone, Debug)]
+pub struct AgentConfig {
+    /// Where the databases and the switch are.
+    pub connection: Connection,
+    /// The feature gates of OKEP-6691.
+    pub gates: Gates,
+    /// Where the state file, the lock and the control socket are.
+    pub state_directory: PathBuf,
+    /// The BPF file system.
+    pub bpffs: PathBuf,
+    /// Where the datapath attaches to the uplink; `None` = nowhere.
+    pub hook: Option<Hook>,
+    /// The skb mark's base value, where frames are tagged.
+    pub tag: Option<u32>,
+    /// How often what is installed is compared with what is wanted, whatever the events say.
+    pub check_interval: Duration,
+    /// Node addresses: never mirrored.
+    pub node_addresses: BTreeSet<IpAddr>,
+}
+
+/// Where the databases and the switch are.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// The Open_vSwitch database.
+    pub ovs: Vec<Remote>,
+    /// OVN's northbound database.
+    pub northbound: Vec<Remote>,
+    /// OVN's southbound database; `None` = `external_ids:ovn-remote` of the Open_vSwitch row.
+    pub southbound: Option<Vec<Remote>>,
+    /// ovs-vswitchd's run directory: `<bridge>.mgmt` and its control socket.
+    pub ovs_run_directory: PathBuf,
+    /// How long the databases may take to answer at start.
+    pub startup_timeout: Duration,
+}

@@ -1,0 +1,330 @@
+//! One pass over one bridge: compare, then write only what differs.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::state::{BridgeState, FdbEntry, StateError, StateFile};
+use crate::{
+    ids::OfPort,
+    openflow::{
+        Switch, SwitchError,
+        unixctl::{FdbPort, UnixCtl, UnixCtlError},
+    },
+    plan::{self, BridgePlan, COOKIE},
+};
+
+/// Why a bridge could not be brought to its plan.
+#[derive(Debug, thiserror::Error)]
+pub enum SteeringError {
+    /// The switch refused or was not there.
+    #[error("cannot steer on bridge {bridge}")]
+    Switch {
+        /// The bridge.
+        bridge: String,
+        /// What the switch said.
+        source: Box<SwitchError>,
+    },
+    /// vswitchd's control socket refused or was not there.
+    #[error("cannot see to the static FDB of bridge {bridge}")]
+    Control {
+        /// The bridge.
+        bridge: String,
+        /// What the daemon said.
+        source: UnixCtlError,
+    },
+    /// What we are about to change could not be written down, so it was not changed.
+    #[error("bridge {bridge} was left as it is")]
+    State {
+        /// The bridge.
+        bridge: String,
+        /// Why not.
+        source: StateError,
+    },
+}
+
+/// What one pass over a bridge changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Flows added.
+    pub flows_added: usize,
+    /// Flows deleted.
+    pub flows_deleted: usize,
+    /// No-flood flags set or cleared.
+    pub flags_changed: usize,
+    /// Static FDB entries added or removed.
+    pub fdb_changed: usize,
+    /// Flows of others that stand where ours should.
+    pub foreign_flows: Vec<String>,
+}
+
+impl Changes {
+    /// Whether the pass found everything as wanted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let Self {
+            flows_added,
+            flows_deleted,
+            flags_changed,
+            fdb_changed,
+            foreign_flows: _,
+        } = self;
+        flows_added + flows_deleted + flags_changed + fdb_changed == 0
+    }
+}
+
+/// A bridge and what it takes to change it.
+pub struct Bridge<'a, S> {
+    /// Its name.
+    pub name: &'a str,
+    /// Flows and ports.
+    pub switch: &'a S,
+    /// Every port of the bridge by its full name, the bridge's own aside.
+    pub ports: &'a BTreeMap<Arc<str>, OfPort>,
+    /// vswitchd's control socket.
+    pub unixctl: &'a UnixCtl,
+    /// What we changed outside our flows.
+    pub state: &'a mut StateFile,
+}
+
+impl<S: Switch> Bridge<'_, S> {
+    /// Brings the bridge to the plan; an empty plan takes everything of ours off.
+    ///
+    /// # Errors
+    /// Where the switch or the state file refuses; what was done until then stays, and the next
+    /// pass goes on from there.
+    pub async fn converge(&mut self, plan: &BridgePlan) -> Result<Changes, SteeringError> {
+        let mut changes = Changes::default();
+        if plan.flows.is_empty() {
+            self.converge_flags(plan, false, &mut changes).await?;
+            self.converge_flows(plan, &mut changes).await?;
+            self.converge_fdb(plan, &mut changes).await?;
+        } else {
+            self.converge_fdb(plan, &mut changes).await?;
+            self.converge_flags(plan, true, &mut changes).await?;
+            self.converge_flows(plan, &mut changes).await?;
+            self.converge_flags(plan, false, &mut changes).await?;
+        }
+        Ok(changes)
+    }
+
+    async fn converge_flows(
+        &mut self,
+        plan: &BridgePlan,
+        changes: &mut Changes,
+    ) -> Result<(), SteeringError> {
+        // Others' flows matter only where ours could stand in their place; br-int has hundreds of
+        // thousands.
+        let cookie = plan.flows.is_empty().then_some(COOKIE);
+        let installed = self
+            .switch
+            .dump_flows(self.name, cookie)
+            .await
+            .map_err(|e| self.switch_error(e))?;
+        let difference = plan::diff(&plan.flows, &installed);
+        changes.foreign_flows = difference.foreign.iter().map(ToString::to_string).collect();
+        if !difference.is_empty() {
+            self.switch
+                .change_flows(self.name, &difference)
+                .await
+                .map_err(|e| self.switch_error(e))?;
+            changes.flows_added += difference.add.len();
+            changes.flows_deleted += difference.delete.len();
+        }
+        Ok(())
+    }
+}
+
+/// No-flood flags to write, and what the record will be then.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Flags {
+    write: BTreeMap<OfPort, bool>,
+    record: BridgeState,
+}
+
+/// Compares flags. `installed` = ports of the bridge and whether each has no-flood; `ports` = names.
+///
+/// A flag that somebody else set on a follower stays out of the record: `cleanup` must leave it.
+fn compare_flags(
+    plan: &BridgePlan,
+    installed: &BTreeMap<OfPort, bool>,
+    ports: &BTreeMap<Arc<str>, OfPort>,
+    old: &BridgeState,
+) -> Flags {
+    let mut flags = Flags {
+        record: BridgeState {
+            static_fdb: old.static_fdb.clone(),
+            ..BridgeState::default()
+        },
+        ..Flags::default()
+    };
+    for (name, ofport) in ports {
+        let Some(&no_flood) = installed.get(ofport) else {
+            continue;
+        };
+        let (ours, theirs) = (
+            old.no_flood_set.contains(&**name),
+            old.no_flood_cleared.contains(&**name),
+        );
+        let name = || name.to_string();
+        if plan.no_flood.contains(ofport) {
+            if !no_flood {
+                flags.write.insert(*ofport, true);
+            }
+            // A flag that is there and was theirs before we cleared it is theirs again.
+            if (ours || !no_flood) && !theirs {
+                flags.record.no_flood_set.insert(name());
+            }
+        } else if plan.flood.contains(ofport) {
+            if no_flood {
+                flags.write.insert(*ofport, false);
+            }
+            if theirs || (no_flood && !ours) {
+                flags.record.no_flood_cleared.insert(name());
+            }
+        } else if ours && no_flood {
+            flags.write.insert(*ofport, false);
+        } else if theirs && !no_flood {
+            flags.write.insert(*ofport, true);
+        }
+    }
+    flags
+}
+
+impl<S: Switch> Bridge<'_, S> {
+    /// Flags of all ports; with `only_clear`, those that let the flood through.
+    async fn converge_flags(
+        &mut self,
+        plan: &BridgePlan,
+        only_clear: bool,
+        changes: &mut Changes,
+    ) -> Result<(), SteeringError> {
+        let old = self.state.bridge(self.name);
+        if plan.no_flood.is_empty()
+            && plan.flood.is_empty()
+            && old.no_flood_set.is_empty()
+            && old.no_flood_cleared.is_empty()
+        {
+            return Ok(());
+        }
+        let installed = self
+            .switch
+            .ports(self.name)
+            .await
+            .map_err(|e| self.switch_error(e))?;
+        let installed = installed
+            .into_iter()
+            .map(|port| (port.ofport, port.no_flood))
+            .collect();
+        let Flags { mut write, record } = compare_flags(plan, &installed, self.ports, &old);
+        if only_clear {
+            write.retain(|_, no_flood| !*no_flood);
+        }
+        let union = BridgeState {
+            no_flood_set: &old.no_flood_set | &record.no_flood_set,
+            no_flood_cleared: &old.no_flood_cleared | &record.no_flood_cleared,
+            static_fdb: old.static_fdb,
+        };
+        self.record(union)?;
+        if !write.is_empty() {
+            self.switch
+                .set_no_flood(self.name, &write)
+                .await
+                .map_err(|e| self.switch_error(e))?;
+            changes.flags_changed += write.len();
+        }
+        if only_clear {
+            Ok(())
+        } else {
+            self.record(record)
+        }
+    }
+
+    async fn converge_fdb(
+        &mut self,
+        plan: &BridgePlan,
+        changes: &mut Changes,
+    ) -> Result<(), SteeringError> {
+        let old = self.state.bridge(self.name);
+        if plan.static_fdb.is_none() && old.static_fdb.is_empty() {
+            return Ok(());
+        }
+        let mut session = self
+            .unixctl
+            .connect()
+            .await
+            .map_err(|e| self.control_error(e))?;
+        let present = session
+            .fdb_show(self.name)
+            .await
+            .map_err(|e| self.control_error(e))?;
+        let is_there = |entry: &FdbEntry| {
+            present.iter().any(|there| {
+                there.is_static
+                    && there.mac == entry.mac
+                    && there.vlan == entry.vlan
+                    && match there.port {
+                        FdbPort::Local => entry.port == self.name,
+                        FdbPort::Number(ofport) => {
+                            self.ports.get(entry.port.as_str()) == Some(&ofport)
+                        }
+                        FdbPort::Other => false,
+                    }
+            })
+        };
+        let wanted = plan.static_fdb.as_ref().map(|fdb| FdbEntry {
+            mac: fdb.mac,
+            vlan: fdb.vlan,
+            port: fdb.port.to_string(),
+        });
+        let mut state = old.clone();
+        for entry in &old.static_fdb {
+            if wanted.as_ref() == Some(entry) {
+                continue;
+            }
+            if is_there(entry) {
+                session
+                    .fdb_del(self.name, entry.vlan, entry.mac)
+                    .await
+                    .map_err(|e| self.control_error(e))?;
+                changes.fdb_changed += 1;
+            }
+            state.static_fdb.remove(entry);
+        }
+        if let Some(entry) = wanted
+            && !is_there(&entry)
+        {
+            let mut before = old.clone();
+            before.static_fdb.insert(entry.clone());
+            self.record(before)?;
+            session
+                .fdb_add(self.name, &entry.port, entry.vlan, entry.mac)
+                .await
+                .map_err(|e| self.control_error(e))?;
+            changes.fdb_changed += 1;
+            state.static_fdb.insert(entry);
+        }
+        self.record(state)
+    }
+
+    fn record(&mut self, state: BridgeState) -> Result<(), SteeringError> {
+        self.state
+            .record(self.name, state)
+            .map_err(|source| SteeringError::State {
+                bridge: self.name.to_owned(),
+                source,
+            })
+    }
+
+    fn switch_error(&self, source: SwitchError) -> SteeringError {
+        SteeringError::Switch {
+            bridge: self.name.to_owned(),
+            source: Box::new(source),
+        }
+    }
+
+    fn control_error(&self, source: UnixCtlError) -> SteeringError {
+        SteeringError::Control {
+            bridge: self.name.to_owned(),
+            source,
+        }
+    }
+}

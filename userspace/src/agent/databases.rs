@@ -1,0 +1,267 @@
+//! The three databases, from nothing to the first snapshot of each.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{task::JoinHandle, time::timeout};
+
+use super::config::Connection;
+use crate::{
+    ovsdb::{
+        self, Batch, Change, Clause, Client, Driver, Event, Monitor, MonitorCondition,
+        MonitorRequest, Options, Remote, RemoteError, SessionError, TableRequest,
+    },
+    rows::{self, Database, StringMap},
+};
+
+/// The southbound table that the mirror reads and writes.
+pub const MAC_BINDING: &str = "MAC_Binding";
+/// Its columns.
+pub const MAC_BINDING_COLUMNS: [&str; 5] = ["logical_port", "ip", "mac", "timestamp", "datapath"];
+
+/// Why the databases could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    /// No snapshot came.
+    #[error("cannot read database {database} at {remotes}")]
+    Unreachable {
+        /// The database.
+        database: &'static str,
+        /// Where it should be.
+        remotes: String,
+        /// Why not.
+        source: Arc<SessionError>,
+    },
+    /// Nothing came at all.
+    #[error("database {database} at {remotes} gave no answer in {after:?}")]
+    Silent {
+        /// The database.
+        database: &'static str,
+        /// Where it should be.
+        remotes: String,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The row that names this chassis is not complete.
+    #[error("external_ids:{key} of the Open_vSwitch row is not set: is this node an OVN chassis?")]
+    NoChassis {
+        /// The key that is missing.
+        key: &'static str,
+    },
+    /// `ovn-remote` is not a remote.
+    #[error("external_ids:ovn-remote of the Open_vSwitch row; give --ovn-sb instead")]
+    OvnRemote {
+        /// Why not.
+        source: RemoteError,
+    },
+    /// A database's task has ended, which it never should.
+    #[error("the task that follows database {database} has ended")]
+    TaskEnded {
+        /// The database.
+        database: &'static str,
+    },
+}
+
+/// One database: its handle and its news.
+#[derive(Debug)]
+pub struct Followed {
+    /// Which one.
+    pub database: Database,
+    /// Sends transactions.
+    pub client: Client,
+    monitor: Monitor,
+    task: JoinHandle<()>,
+    remotes: Vec<Remote>,
+}
+
+impl Followed {
+    fn start(database: Database, remotes: Vec<Remote>, request: MonitorRequest) -> Self {
+        let (client, monitor, driver): (Client, Monitor, Driver) =
+            Client::connect(Options::new(remotes.clone(), database.name(), request));
+        Self {
+            database,
+            client,
+            monitor,
+            task: tokio::spawn(driver.run()),
+            remotes,
+        }
+    }
+
+    /// The next event. Cancel-safe.
+    ///
+    /// # Errors
+    /// Where the task behind it has ended.
+    pub async fn next(&mut self) -> Result<Event, DatabaseError> {
+        self.monitor.next().await.ok_or(DatabaseError::TaskEnded {
+            database: self.database.name(),
+        })
+    }
+
+    /// Waits for the first snapshot. What retrying will hardly mend (a socket that is not there, no
+    /// permission, a schema that lacks a table) ends it at once.
+    async fn first_snapshot(&mut self, patience: Duration) -> Result<Batch, DatabaseError> {
+        let (database, remotes) = (self.database.name(), self.remotes());
+        let mut last = None;
+        let waited = timeout(patience, async {
+            loop {
+                match self.next().await? {
+                    Event::Synced(batch) => return Ok(batch),
+                    Event::Changes(_) => {}
+                    Event::Disconnected { error } if is_final(&error) => {
+                        return Err(DatabaseError::Unreachable {
+                            database,
+                            remotes: remotes.clone(),
+                            source: error,
+                        });
+                    }
+                    Event::Disconnected { error } => last = Some(error),
+                }
+            }
+        });
+        match waited.await {
+            Ok(result) => result,
+            Err(_) => Err(match last {
+                Some(source) => DatabaseError::Unreachable {
+                    database,
+                    remotes,
+                    source,
+                },
+                None => DatabaseError::Silent {
+                    database,
+                    remotes,
+                    after: patience,
+                },
+            }),
+        }
+    }
+
+    fn remotes(&self) -> String {
+        self.remotes
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(",")
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn is_final(error: &SessionError) -> bool {
+    use ovsdb::ConnectError::{NoPermission, SocketMissing};
+    matches!(
+        error,
+        SessionError::Connect(SocketMissing { .. } | NoPermission { .. })
+            | SessionError::Schema(_)
+            | SessionError::Refused { .. }
+    )
+}
+
+/// All three, each with its first snapshot taken.
+#[derive(Debug)]
+pub struct Databases {
+    /// Open_vSwitch.
+    pub ovs: Followed,
+    /// OVN_Northbound.
+    pub northbound: Followed,
+    /// OVN_Southbound.
+    pub southbound: Followed,
+}
+
+impl Databases {
+    /// Connects to all three and returns the first snapshots, in the order of the fields.
+    ///
+    /// No row of `MAC_Binding` is among them: which ones matter is known only afterwards.
+    ///
+    /// # Errors
+    /// Where one of them does not answer, or this node is not an OVN chassis.
+    pub async fn connect(connection: &Connection) -> Result<(Self, [Batch; 3]), DatabaseError> {
+        let patience = connection.startup_timeout;
+        let request = request(Database::OpenVSwitch, "");
+        let mut ovs = Followed::start(Database::OpenVSwitch, connection.ovs.clone(), request);
+        let ovs_batch = ovs.first_snapshot(patience).await?;
+        let ids = external_ids(&ovs_batch.changes).unwrap_or_default();
+        let id = |key| ids.get(key).ok_or(DatabaseError::NoChassis { key });
+        let chassis = id("system-id")?;
+        let remotes = match &connection.southbound {
+            Some(remotes) => remotes.clone(),
+            None => Remote::parse_list(id("ovn-remote")?)
+                .map_err(|source| DatabaseError::OvnRemote { source })?,
+        };
+        let mut northbound = Followed::start(
+            Database::Northbound,
+            connection.northbound.clone(),
+            self::request(Database::Northbound, chassis),
+        );
+        let bindings = TableRequest::new(MAC_BINDING, MAC_BINDING_COLUMNS)
+            .filter(MonitorCondition::AnyOf(Vec::new()));
+        let mut southbound = Followed::start(
+            Database::Southbound,
+            remotes,
+            self::request(Database::Southbound, chassis).table(bindings),
+        );
+        let northbound_batch = northbound.first_snapshot(patience).await?;
+        let southbound_batch = southbound.first_snapshot(patience).await?;
+        Ok((
+            Self {
+                ovs,
+                northbound,
+                southbound,
+            },
+            [ovs_batch, northbound_batch, southbound_batch],
+        ))
+    }
+
+    /// The next event of any of them. Cancel-safe.
+    ///
+    /// # Errors
+    /// Where a task behind one has ended.
+    pub async fn next(&mut self) -> Result<(Database, Event), DatabaseError> {
+        tokio::select! {
+            // Bindings first: a packet may be waiting for one.
+            biased;
+            event = self.southbound.next() => Ok((Database::Southbound, event?)),
+            event = self.ovs.next() => Ok((Database::OpenVSwitch, event?)),
+            event = self.northbound.next() => Ok((Database::Northbound, event?)),
+        }
+    }
+}
+
+/// `external_ids` of the one Open_vSwitch row.
+#[must_use]
+pub fn external_ids(changes: &[Change]) -> Option<StringMap> {
+    let change = changes
+        .iter()
+        .find(|change| &*change.table == rows::Table::OpenVSwitch.name())?;
+    change.new.as_ref()?.string_map("external_ids").ok()
+}
+
+/// What the agent monitors of a database, bindings aside.
+#[must_use]
+pub fn request(database: Database, chassis: &str) -> MonitorRequest {
+    rows::monitored(database, chassis).into_iter().fold(
+        MonitorRequest::new(),
+        |request, monitored| {
+            let table = TableRequest::new(
+                monitored.table.name(),
+                monitored.table.columns().iter().copied(),
+            );
+            request.table(if monitored.conditions.is_empty() {
+                table
+            } else {
+                let clauses = monitored.conditions.into_iter().map(clause);
+                table.filter(MonitorCondition::AnyOf(clauses.collect()))
+            })
+        },
+    )
+}
+
+fn clause(condition: rows::Condition) -> Clause {
+    let function = match condition.function {
+        "includes" => ovsdb::Function::Includes,
+        _ => ovsdb::Function::Equal,
+    };
+    Clause::new(condition.column, function, condition.value)
+}

@@ -1,0 +1,304 @@
+//! The agent's one loop: news in, desired state out.
+
+use std::{
+    collections::BTreeMap,
+    future::{Future, pending},
+    sync::Arc,
+    time::Instant,
+};
+
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    task::JoinHandle,
+    time::{MissedTickBehavior, interval, sleep_until},
+};
+
+use super::{
+    AgentError,
+    attachments::Attachments,
+    config::AgentConfig,
+    control::ControlSocket,
+    databases::Databases,
+    lock::NodeLock,
+    mirroring::{Clock, Mirrors},
+    model::Model,
+    state::StateFile,
+    status::{AgentStatus, DatabaseStatus, GroupStatus},
+    steering::{BridgeSteering, Desired, Steering},
+};
+use crate::{
+    mirror::Settings,
+    openflow::NativeSwitch,
+    ovsdb::{Batch, Event},
+    rows::Database,
+};
+
+/// Status requests that may wait.
+const STATUS_REQUESTS: usize = 16;
+
+/// Runs the agent until `shutdown` is ready. Flows, flags, rows and pins stay.
+///
+/// # Errors
+/// Where it cannot start, or a task behind it has ended.
+pub async fn run(
+    config: AgentConfig,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), AgentError> {
+    let lock = NodeLock::acquire(&config.state_directory)?;
+    let state = StateFile::open(&config.state_directory)?;
+    let socket = ControlSocket::listen(&config.state_directory)?;
+    let (databases, batches) = Databases::connect(&config.connection).await?;
+    let mut model = Model::default();
+    for batch in &batches {
+        model.apply(&batch.changes);
+    }
+    model.rebuild();
+    model.check_uplinks()?;
+    let mut attachments = Attachments::new(&config);
+    attachments.want(model.topology());
+    attachments.attach_first().await?;
+
+    let (desired, desired_receiver) = watch::channel(Arc::new(model.desired(config.gates)));
+    let (steering_status, steering) = watch::channel(Vec::new());
+    let task = Steering {
+        switch: NativeSwitch::new(&config.connection.ovs_run_directory),
+        ovs_run_directory: config.connection.ovs_run_directory.clone(),
+        state,
+        check_interval: config.check_interval,
+    };
+    let steering_task = tokio::spawn(task.run(desired_receiver, steering_status));
+    let (status_sender, status_requests) = mpsc::channel(STATUS_REQUESTS);
+    let control_task = tokio::spawn(socket.serve(status_sender));
+
+    let mirrors = config.gates.steering().then(|| {
+        let client = databases.southbound.client.clone();
+        Mirrors::new(
+            client,
+            Clock::start(),
+            Settings::default(),
+            config.node_addresses.clone(),
+        )
+    });
+    let mut driver = Driver {
+        config,
+        databases,
+        model,
+        mirrors,
+        attachments,
+        desired,
+        steering,
+        statuses: BTreeMap::new(),
+        status_requests,
+        _lock: lock,
+    };
+    for database in [
+        Database::OpenVSwitch,
+        Database::Northbound,
+        Database::Southbound,
+    ] {
+        driver.statuses.insert(
+            database.name(),
+            DatabaseStatus {
+                synced: true,
+                connected: true,
+                ..DatabaseStatus::default()
+            },
+        );
+    }
+    driver.groups_changed();
+    let result = driver.drive(shutdown, steering_task).await;
+    control_task.abort();
+    result
+}
+
+struct Driver {
+    config: AgentConfig,
+    databases: Databases,
+    model: Model,
+    /// `None` while the gate is off: then nothing is written to the southbound database.
+    mirrors: Option<Mirrors>,
+    attachments: Attachments,
+    desired: watch::Sender<Arc<Desired>>,
+    steering: watch::Receiver<Vec<BridgeSteering>>,
+    statuses: BTreeMap<&'static str, DatabaseStatus>,
+    status_requests: mpsc::Receiver<oneshot::Sender<AgentStatus>>,
+    _lock: NodeLock,
+}
+
+/// What woke the loop.
+enum Woken {
+    Shutdown,
+    Event(Database, Event),
+    Transaction(super::mirroring::Done),
+    MirrorDue,
+    Check,
+    Attached(super::attachments::Outcome),
+    Status(oneshot::Sender<AgentStatus>),
+}
+
+impl Driver {
+    async fn drive(
+        &mut self,
+        shutdown: impl Future<Output = ()>,
+        mut steering_task: JoinHandle<()>,
+    ) -> Result<(), AgentError> {
+        tokio::pin!(shutdown);
+        let mut check = interval(self.config.check_interval);
+        check.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let deadline = self.mirrors.as_ref().and_then(Mirrors::next_deadline);
+            let woken = tokio::select! {
+                biased;
+                () = &mut shutdown => Woken::Shutdown,
+                event = self.databases.next() => {
+                    let (database, event) = event?;
+                    Woken::Event(database, event)
+                }
+                done = finished(self.mirrors.as_mut()) => Woken::Transaction(done),
+                () = due(deadline) => Woken::MirrorDue,
+                outcome = self.attachments.finished() => Woken::Attached(outcome),
+                request = self.status_requests.recv() => match request {
+                    Some(request) => Woken::Status(request),
+                    None => return Err(AgentError::TaskEnded("the control socket's")),
+                },
+                _ = check.tick() => Woken::Check,
+                ended = &mut steering_task => {
+                    tracing::error!(?ended, "steering has ended");
+                    return Err(AgentError::TaskEnded("the steering"));
+                }
+            };
+            match woken {
+                Woken::Shutdown => {
+                    tracing::info!("stopping; flows, flags, rows and pins stay for the next start");
+                    return Ok(());
+                }
+                Woken::Event(database, event) => self.event(database, event),
+                Woken::Transaction(done) => {
+                    if let Some(mirrors) = &mut self.mirrors {
+                        mirrors.settle(done);
+                    }
+                }
+                Woken::MirrorDue => {}
+                Woken::Attached(outcome) => self.attachments.note(outcome),
+                Woken::Status(request) => {
+                    // A client that has gone away needs no answer.
+                    drop(request.send(self.status()));
+                }
+                Woken::Check => self.attachments.check(),
+            }
+            if let Some(mirrors) = &mut self.mirrors {
+                mirrors.pump();
+            }
+        }
+    }
+
+    fn event(&mut self, database: Database, event: Event) {
+        let status = self.statuses.entry(database.name()).or_default();
+        match event {
+            Event::Synced(batch) => {
+                if !status.connected {
+                    tracing::info!(
+                        database = database.name(),
+                        changes = batch.changes.len(),
+                        "connected again"
+                    );
+                }
+                (status.connected, status.synced) = (true, true);
+                self.rows_changed(database, &batch);
+                if database == Database::Southbound
+                    && let Some(mirrors) = &mut self.mirrors
+                {
+                    mirrors.synced();
+                }
+            }
+            Event::Changes(batch) => self.rows_changed(database, &batch),
+            Event::Disconnected { error } => {
+                let text = super::chain(&*error);
+                if status.connected {
+                    tracing::warn!(database = database.name(), error = %text, "disconnected; going on with what is known");
+                    status.disconnects += 1;
+                }
+                status.connected = false;
+                status.last_error = Some(text);
+                if database == Database::Southbound
+                    && let Some(mirrors) = &mut self.mirrors
+                {
+                    mirrors.disconnected();
+                }
+            }
+        }
+    }
+
+    fn rows_changed(&mut self, database: Database, batch: &Batch) {
+        if database == Database::Southbound
+            && let Some(mirrors) = &mut self.mirrors
+        {
+            mirrors.apply(&batch.changes, batch.conditions);
+        }
+        if self.model.apply(&batch.changes) && self.model.rebuild() {
+            self.groups_changed();
+        }
+    }
+
+    fn groups_changed(&mut self) {
+        let topology = self.model.topology();
+        for group in &topology.groups {
+            tracing::info!(
+                bridge = %group.bridge,
+                source = %group.source.name,
+                followers = group.followers.len(),
+                uplink = %group.uplink.name,
+                "group"
+            );
+        }
+        for skipped in &topology.skipped {
+            tracing::debug!(object = %skipped.object, reason = %skipped.reason, "takes no part");
+        }
+        self.attachments.want(topology);
+        self.attachments.check();
+        if let Some(mirrors) = &mut self.mirrors {
+            mirrors.regroup(topology);
+        }
+        let wanted = Arc::new(self.model.desired(self.config.gates));
+        self.desired.send_if_modified(|current| {
+            let changed = **current != *wanted;
+            if changed {
+                *current = wanted;
+            }
+            changed
+        });
+    }
+
+    fn status(&self) -> AgentStatus {
+        let topology = self.model.topology();
+        AgentStatus {
+            version: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            steering_gate: self.config.gates.steering(),
+            databases: self.statuses.clone(),
+            groups: topology.groups.iter().map(GroupStatus::from).collect(),
+            skipped: topology.skipped.clone(),
+            datapath: self.attachments.status(),
+            steering: self.steering.borrow().clone(),
+            mirror: self
+                .mirrors
+                .as_ref()
+                .map(Mirrors::status)
+                .unwrap_or_default(),
+        }
+    }
+}
+
+async fn finished(mirrors: Option<&mut Mirrors>) -> super::mirroring::Done {
+    match mirrors {
+        Some(mirrors) => mirrors.finished().await,
+        None => pending().await,
+    }
+}
+
+async fn due(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline.into()).await,
+        None => pending().await,
+    }
+}

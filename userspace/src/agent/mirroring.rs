@@ -1,0 +1,442 @@
+//! Carries out what the mirrors want: one mirror a bridge, one southbound connection for all.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    net::IpAddr,
+    sync::Arc,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+use tokio::task::JoinSet;
+
+use super::databases::{MAC_BINDING, MAC_BINDING_COLUMNS};
+use crate::{
+    mirror::{
+        Batch, BindingRow, Failure, FailureKind, GroupMembers, Millis, Mirror, Now, RowAtFault,
+        RowOperation, RowWrite, Settings, Status,
+    },
+    ovsdb::{
+        Aborted, Change, Clause, Client, ErrorKind, MonitorCondition, Operation, OperationResult,
+        Outcome, TransactError, Uuid,
+    },
+    topology::Topology,
+};
+
+/// Reads the clocks; the pure mirror is handed what they say.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    started: Instant,
+}
+
+impl Clock {
+    /// A clock that starts now.
+    #[must_use]
+    pub fn start() -> Self {
+        Self {
+            started: Instant::now(),
+        }
+    }
+
+    /// This instant.
+    #[must_use]
+    pub fn now(self) -> Now {
+        let ms = |duration: std::time::Duration| duration.as_millis();
+        let wall = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Now {
+            at: Millis(u64::try_from(ms(self.started.elapsed())).unwrap_or(u64::MAX)),
+            wall_ms: i64::try_from(ms(wall)).unwrap_or(i64::MAX),
+        }
+    }
+
+    /// When the mirror's clock will show `at`.
+    #[must_use]
+    pub fn instant(self, at: Millis) -> Instant {
+        self.started + std::time::Duration::from_millis(at.0)
+    }
+}
+
+/// What became of a transaction.
+type Finished = (Arc<str>, Batch, Result<Vec<OperationResult>, TransactError>);
+
+/// What the transactions' task set yields.
+#[derive(Debug)]
+pub enum Done {
+    /// A batch was carried out, or not.
+    Batch(Box<Finished>),
+    /// Rows at fault were read again.
+    Read(Vec<BindingRow>),
+}
+
+/// The mirrors of all groups.
+#[derive(Debug)]
+pub struct Mirrors {
+    client: Client,
+    clock: Clock,
+    settings: Settings,
+    node_addresses: Arc<BTreeSet<IpAddr>>,
+    mirrors: BTreeMap<Arc<str>, Mirror>,
+    /// Every row of `MAC_Binding` that the monitor covers.
+    rows: HashMap<Uuid, BindingRow>,
+    /// Rows that cannot be read since the start.
+    bad_rows: u64,
+    wanted: BTreeMap<Arc<str>, GroupMembers>,
+    /// The ports that the monitor was last asked to cover.
+    ports: BTreeSet<Arc<str>>,
+    /// Since which conditions the rows of all wanted members are known; `None` = nothing waits.
+    waiting_for: Option<u64>,
+    connected: bool,
+    grouped: bool,
+    tasks: JoinSet<Done>,
+}
+
+impl Mirrors {
+    /// No mirrors yet.
+    #[must_use]
+    pub fn new(
+        client: Client,
+        clock: Clock,
+        settings: Settings,
+        node_addresses: BTreeSet<IpAddr>,
+    ) -> Self {
+        Self {
+            client,
+            clock,
+            settings,
+            node_addresses: Arc::new(node_addresses),
+            mirrors: BTreeMap::new(),
+            rows: HashMap::new(),
+            bad_rows: 0,
+            wanted: BTreeMap::new(),
+            ports: BTreeSet::new(),
+            waiting_for: None,
+            connected: true,
+            grouped: false,
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// Takes new groups. The mirrors hear of them once the monitor covers their ports.
+    pub fn regroup(&mut self, topology: &Topology) {
+        let wanted: BTreeMap<_, _> = topology
+            .groups
+            .iter()
+            .map(|group| {
+                (
+                    Arc::clone(&group.bridge),
+                    GroupMembers::of(group, Arc::clone(&self.node_addresses)),
+                )
+            })
+            .collect();
+        if wanted == self.wanted && self.grouped {
+            return;
+        }
+        self.wanted = wanted;
+        let ports = self
+            .wanted
+            .values()
+            .flat_map(|members| members.source.iter().chain(&members.followers));
+        let ports: BTreeSet<Arc<str>> = ports.map(|member| Arc::clone(&member.port)).collect();
+        if ports == self.ports && self.waiting_for.is_none() {
+            self.apply_groups();
+            return;
+        }
+        let clauses = ports
+            .iter()
+            .map(|port| Clause::equal("logical_port", &**port));
+        match self
+            .client
+            .set_condition(MAC_BINDING, MonitorCondition::AnyOf(clauses.collect()))
+        {
+            Ok(conditions) => {
+                self.ports = ports;
+                self.waiting_for = Some(conditions);
+            }
+            Err(error) => tracing::error!(%error, "bindings are not monitored"),
+        }
+    }
+
+    fn apply_groups(&mut self) {
+        let now = self.clock.now();
+        self.mirrors
+            .retain(|bridge, _| self.wanted.contains_key(bridge));
+        for (bridge, members) in &self.wanted {
+            let mirror = self
+                .mirrors
+                .entry(Arc::clone(bridge))
+                .or_insert_with(|| Mirror::new(self.settings));
+            mirror.set_group(members.clone(), self.rows.values().cloned(), now);
+            if self.connected {
+                mirror.synced(now);
+            }
+        }
+        self.grouped = true;
+    }
+
+    /// Takes changed rows of `MAC_Binding`; `conditions` as the monitor's batch says them.
+    pub fn apply(&mut self, changes: &[Change], conditions: u64) {
+        let now = self.clock.now();
+        for change in changes
+            .iter()
+            .filter(|change| &*change.table == MAC_BINDING)
+        {
+            let row = change
+                .new
+                .as_ref()
+                .map(|row| BindingRow::parse(change.uuid, row));
+            match &row {
+                Some(Ok(row)) => {
+                    self.rows.insert(change.uuid, row.clone());
+                }
+                Some(Err(skip)) => {
+                    self.rows.remove(&change.uuid);
+                    self.bad_rows += 1;
+                    tracing::debug!(uuid = %change.uuid, ?skip, "binding skipped");
+                }
+                None => {
+                    self.rows.remove(&change.uuid);
+                }
+            }
+            for mirror in self.mirrors.values_mut() {
+                match &row {
+                    Some(Ok(row)) => mirror.upsert(row, now),
+                    _ => mirror.remove(change.uuid, now),
+                }
+            }
+        }
+        if self.waiting_for.is_some_and(|wanted| conditions >= wanted) {
+            self.waiting_for = None;
+            self.apply_groups();
+        }
+    }
+
+    /// The connection stands and every row is known.
+    pub fn synced(&mut self) {
+        self.connected = true;
+        let now = self.clock.now();
+        if self.grouped {
+            for mirror in self.mirrors.values_mut() {
+                mirror.synced(now);
+            }
+        }
+    }
+
+    /// The connection is lost.
+    pub fn disconnected(&mut self) {
+        self.connected = false;
+        for mirror in self.mirrors.values_mut() {
+            mirror.disconnected();
+        }
+    }
+
+    /// Sends every transaction that is due.
+    pub fn pump(&mut self) {
+        let now = self.clock.now();
+        for (bridge, mirror) in &mut self.mirrors {
+            while let Some(batch) = mirror.take_batch(now) {
+                let (client, bridge) = (self.client.clone(), Arc::clone(bridge));
+                self.tasks.spawn(async move {
+                    let operations: Vec<Operation> =
+                        batch.operations.iter().map(operation).collect();
+                    let result = client.transact(&operations).await;
+                    Done::Batch(Box::new((bridge, batch, result)))
+                });
+            }
+        }
+    }
+
+    /// When [`Mirrors::pump`] is due again, if nothing happens before.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let next = self
+            .mirrors
+            .values()
+            .filter_map(Mirror::next_deadline)
+            .min()?;
+        Some(self.clock.instant(next))
+    }
+
+    /// The next transaction that is done; for ever pending where none is under way. Cancel-safe.
+    pub async fn finished(&mut self) -> Done {
+        loop {
+            match self.tasks.join_next().await {
+                Some(Ok(done)) => return done,
+                Some(Err(error)) => tracing::error!(%error, "a transaction's task ended early"),
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Tells the mirror what became of its batch.
+    pub fn settle(&mut self, done: Done) {
+        match done {
+            Done::Read(rows) => {
+                let now = self.clock.now();
+                for row in rows {
+                    for mirror in self.mirrors.values_mut() {
+                        mirror.upsert(&row, now);
+                    }
+                }
+            }
+            Done::Batch(finished) => {
+                let (bridge, batch, result) = *finished;
+                self.settle_batch(&bridge, &batch, result);
+            }
+        }
+    }
+
+    fn settle_batch(
+        &mut self,
+        bridge: &Arc<str>,
+        batch: &Batch,
+        result: Result<Vec<OperationResult>, TransactError>,
+    ) {
+        let now = self.clock.now();
+        let Some(mirror) = self.mirrors.get_mut(bridge) else {
+            return;
+        };
+        match result {
+            Ok(results) => {
+                let missed = missed(batch, &results);
+                mirror.committed(batch.id, &missed, now);
+                tracing::debug!(%bridge, rows = batch.operations.len(), missed = missed.len(), "bindings written");
+            }
+            Err(error) => {
+                tracing::warn!(%bridge, rows = batch.operations.len(), error = %crate::agent::chain(&error), "bindings not written");
+                let at_fault = mirror.failed(batch.id, &failure(batch, &error), now);
+                if !at_fault.is_empty() {
+                    let client = self.client.clone();
+                    self.tasks
+                        .spawn(async move { Done::Read(read_again(&client, at_fault).await) });
+                }
+            }
+        }
+    }
+
+    /// The mirrors' states by bridge.
+    #[must_use]
+    pub fn status(&self) -> BTreeMap<String, Status> {
+        let now = self.clock.now();
+        self.mirrors
+            .iter()
+            .map(|(bridge, mirror)| (bridge.to_string(), mirror.status(now)))
+            .collect()
+    }
+}
+
+fn operation(operation: &RowOperation) -> Operation {
+    match &operation.write {
+        RowWrite::Insert {
+            port,
+            datapath,
+            ip,
+            mac,
+            timestamp,
+        } => Operation::insert(MAC_BINDING)
+            .set("logical_port", port.clone())
+            .set("datapath", *datapath)
+            .set("ip", ip.clone())
+            .set("mac", mac.to_string())
+            .set("timestamp", *timestamp)
+            .into(),
+        RowWrite::Update {
+            uuid,
+            mac,
+            timestamp,
+        } => {
+            let update = Operation::update(MAC_BINDING)
+                .by_uuid(*uuid)
+                .set("timestamp", *timestamp);
+            match mac {
+                Some(mac) => update.set("mac", mac.to_string()).into(),
+                None => update.into(),
+            }
+        }
+    }
+}
+
+/// Positions of the updates that met no row.
+fn missed(batch: &Batch, results: &[OperationResult]) -> Vec<usize> {
+    let pairs = batch.operations.iter().zip(results).enumerate();
+    pairs
+        .filter(|(_, (operation, result))| {
+            matches!(operation.write, RowWrite::Update { .. })
+                && matches!(result, OperationResult::Count(0))
+        })
+        .map(|(position, _)| position)
+        .collect()
+}
+
+fn failure(batch: &Batch, error: &TransactError) -> Failure {
+    let TransactError::Aborted(Aborted { operations, commit }) = error else {
+        let refused = matches!(error, TransactError::Refused(_));
+        let kind = if refused {
+            FailureKind::Refused
+        } else {
+            FailureKind::Unavailable
+        };
+        return Failure {
+            kind,
+            rows: Vec::new(),
+        };
+    };
+    let failed = operations
+        .iter()
+        .enumerate()
+        .filter_map(|(position, outcome)| match outcome {
+            Outcome::Failed(error) => Some((position, error)),
+            _ => None,
+        });
+    let failed: Vec<_> = failed.collect();
+    let (mut rows, error) = match (commit, failed.first()) {
+        (Some(error), _) => (
+            batch.blame(error.details.as_deref().unwrap_or_default()),
+            Some(error),
+        ),
+        (None, Some((_, error))) => (Vec::new(), Some(*error)),
+        (None, None) => (Vec::new(), None),
+    };
+    rows.extend(failed.iter().map(|(position, _)| *position));
+    let kind = match error.map(|error| error.kind) {
+        Some(ErrorKind::ConstraintViolation) if commit.is_some() => FailureKind::DuplicateIndex,
+        Some(ErrorKind::ReferentialIntegrity) => FailureKind::MissingReference,
+        Some(ErrorKind::ConstraintViolation | ErrorKind::Syntax | ErrorKind::DuplicateUuid) => {
+            FailureKind::Constraint
+        }
+        Some(ErrorKind::NotOwner) => FailureKind::Refused,
+        _ => FailureKind::Unavailable,
+    };
+    Failure { kind, rows }
+}
+
+/// Reads rows that the server has and the mirror did not know of.
+async fn read_again(client: &Client, rows: Vec<RowAtFault>) -> Vec<BindingRow> {
+    let selects: Vec<Operation> = rows
+        .iter()
+        .map(|row| {
+            let columns = std::iter::once("_uuid").chain(MAC_BINDING_COLUMNS);
+            let select = Operation::select(MAC_BINDING, columns)
+                .filter(Clause::equal("logical_port", &*row.port));
+            match &row.ip {
+                Some(ip) => select.filter(Clause::equal("ip", &**ip)).into(),
+                None => select.into(),
+            }
+        })
+        .collect();
+    match client.transact(&selects).await {
+        Ok(results) => results
+            .iter()
+            .filter_map(|result| match result {
+                OperationResult::Rows(rows) => Some(rows),
+                _ => None,
+            })
+            .flatten()
+            .filter_map(|row| BindingRow::parse(row.uuid("_uuid").ok()?, row).ok())
+            .collect(),
+        Err(error) => {
+            tracing::debug!(error = %crate::agent::chain(&error), "rows at fault not read");
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The state file: what this node's agent changed outside its own flows, so that `cleanup` undoes
+//! that and nothing else.
+//!
+//! No-flood flags and static FDB entries carry no cookie: without this file nobody could tell ours
+//! from those that OVN-Kubernetes set.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::Mac;
+
+/// The version that this agent writes.
+const FORMAT: u32 = 1;
+
+/// What was changed, by bridge name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// Version of the file's format.
+    pub format: u32,
+    /// Changes by bridge name.
+    pub bridges: BTreeMap<String, BridgeState>,
+}
+
+/// What was changed on one bridge.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BridgeState {
+    /// Names of ports whose no-flood flag was clear before we set it.
+    pub no_flood_set: BTreeSet<String>,
+    /// Names of ports whose no-flood flag was set before we cleared it.
+    pub no_flood_cleared: BTreeSet<String>,
+    /// Static FDB entries that were not there before we added them.
+    pub static_fdb: BTreeSet<FdbEntry>,
+}
+
+impl BridgeState {
+    /// Whether nothing is left to undo.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.no_flood_set.is_empty()
+            && self.no_flood_cleared.is_empty()
+            && self.static_fdb.is_empty()
+    }
+}
+
+/// One static entry of a bridge's forwarding database.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FdbEntry {
+    /// The address that the entry is for.
+    pub mac: Mac,
+    /// VLAN ID, 0 = none.
+    pub vlan: u16,
+    /// The port it leads to, as `fdb/add` takes it (the bridge's own name for LOCAL).
+    pub port: String,
+}
+
+/// A state file that could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// The file system refused.
+    #[error("cannot {action} {path}: {source}; is the state directory there and writable?", path = .path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The content is not ours.
+    #[error(
+        "{path} is not a state file of this version: {source}; move it away if no flag or FDB entry \
+         of an earlier run is left on the bridge",
+        path = .path.display()
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// A newer or older format.
+    #[error("{path} has format {found}, this version reads {FORMAT}", path = .path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+}
+
+/// The file, and what it says.
+#[derive(Debug)]
+pub struct StateFile {
+    path: PathBuf,
+    state: State,
+}
+
+impl StateFile {
+    /// Reads `state.json` in `directory`; a file that is not there means that nothing was changed.
+    ///
+    /// # Errors
+    /// Where the file is there and cannot be read or is not ours.
+    pub fn open(directory: &Path) -> Result<Self, StateError> {
+        let path = directory.join("state.json");
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Self {
+                    path,
+                    state: State {
+                        format: FORMAT,
+                        ..State::default()
+                    },
+                });
+            }
+            Err(source) => {
+                return Err(StateError::Io {
+                    action: "read",
+                    path,
+                    source,
+                });
+            }
+        };
+        let state: State = match serde_json::from_slice(&text) {
+            Ok(state) => state,
+            Err(source) => return Err(StateError::Format { path, source }),
+        };
+        if state.format != FORMAT {
+            return Err(StateError::Version {
+                path,
+                found: state.format,
+            });
+        }
+        Ok(Self { path, state })
+    }
+
+    /// What was changed.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// What was changed on one bridge.
+    #[must_use]
+    pub fn bridge(&self, name: &str) -> BridgeState {
+        self.state.bridges.get(name).cloned().unwrap_or_default()
+    }
+
+    /// Replaces what is known of one bridge; the file is written, and only then the change holds.
+    ///
+    /// Call it *before* touching the bridge: a crash in between then leaves a record too many,
+    /// never one too few.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn record(&mut self, name: &str, bridge: BridgeState) -> Result<(), StateError> {
+        if self.bridge(name) == bridge {
+            return Ok(());
+        }
+        let mut state = self.state.clone();
+        if bridge.is_empty() {
+            state.bridges.remove(name);
+        } else {
+            state.bridges.insert(name.to_owned(), bridge);
+        }
+        self.write(&state)?;
+        self.state = state;
+        Ok(())
+    }
+
+    /// Writes beside the file and renames, so that a crash leaves the old one or the new one.
+    fn write(&self, state: &State) -> Result<(), StateError> {
+        let error = |action, path: &Path| {
+            let path = path.to_owned();
+            move |source| StateError::Io {
+                action,
+                path,
+                source,
+            }
+        };
+        let temporary = self.path.with_extension("json.new");
+        let text = serde_json::to_vec_pretty(state).map_err(|source| StateError::Format {
+            path: self.path.clone(),
+            source,
+        })?;
+        let mut file = fs::File::create(&temporary).map_err(error("create", &temporary))?;
+        file.write_all(&text).map_err(error("write", &temporary))?;
+        file.sync_all().map_err(error("write", &temporary))?;
+        fs::rename(&temporary, &self.path).map_err(error("replace", &self.path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed() -> BridgeState {
+        BridgeState {
+            no_flood_set: ["patch-a".to_owned()].into(),
+            no_flood_cleared: BTreeSet::new(),
+            static_fdb: [FdbEntry {
+                mac: Mac([2, 0, 0, 0, 0, 1]),
+                vlan: 0,
+                port: "br-ex".to_owned(),
+            }]
+            .into(),
+        }
+    }
+
+    #[test]
+    fn what_was_recorded_is_read_back_by_the_next_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut file = StateFile::open(directory.path()).unwrap();
+        file.record("br-ex", changed()).unwrap();
+        assert_eq!(
+            StateFile::open(directory.path()).unwrap().bridge("br-ex"),
+            changed()
+        );
+    }
+
+    #[test]
+    fn a_bridge_with_nothing_to_undo_leaves_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut file = StateFile::open(directory.path()).unwrap();
+        file.record("br-ex", changed()).unwrap();
+        file.record("br-ex", BridgeState::default()).unwrap();
+        assert!(
+            StateFile::open(directory.path())
+                .unwrap()
+                .state()
+                .bridges
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_not_ours_is_refused_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(
+            directory.path().join("state.json"),
+            "{\"format\":1,\"bridges\":{},\"extra\":1}",
+        )
+        .unwrap();
+        let error = StateFile::open(directory.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("state.json is not a state file of this version"),
+            "{error}"
+        );
+        fs::write(
+            directory.path().join("state.json"),
+            "{\"format\":9,\"bridges\":{}}",
+        )
+        .unwrap();
+        let error = StateFile::open(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("format 9"), "{error}");
+    }
+
+    #[test]
+    fn a_change_that_could_not_be_written_is_not_believed() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut file = StateFile::open(directory.path()).unwrap();
+        drop(directory);
+        assert!(file.record("br-ex", changed()).is_err());
+        assert_eq!(file.bridge("br-ex"), BridgeState::default());
+    }
+}

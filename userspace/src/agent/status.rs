@@ -1,0 +1,95 @@
+//! What the agent says of itself.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::{
+    agent::steering::BridgeSteering,
+    datapath::Mode,
+    mirror,
+    topology::{BridgeGroup, Skipped},
+};
+
+/// The whole of it, as `neighsteer status --output json` prints it.
+#[derive(Clone, Debug, Serialize)]
+pub struct AgentStatus {
+    /// The agent's version.
+    pub version: &'static str,
+    /// The agent's process.
+    pub pid: u32,
+    /// Whether `disable-udn-arp-ndp-flood` is on: the agent steers and mirrors.
+    pub steering_gate: bool,
+    /// The databases by name.
+    pub databases: BTreeMap<&'static str, DatabaseStatus>,
+    /// Groups of gateway routers by bridge.
+    pub groups: Vec<GroupStatus>,
+    /// What was found half built or foreign, and why it takes no part.
+    pub skipped: Vec<Skipped>,
+    /// The datapath by interface.
+    pub datapath: Vec<DatapathStatus>,
+    /// Flows, no-flood flags and static FDB by bridge.
+    pub steering: Vec<BridgeSteering>,
+    /// The mirrors by bridge.
+    pub mirror: BTreeMap<String, mirror::Status>,
+}
+
+/// One database connection.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct DatabaseStatus {
+    /// Whether the first snapshot has arrived, ever.
+    pub synced: bool,
+    /// Whether the connection stands.
+    pub connected: bool,
+    /// Why it last broke.
+    pub last_error: Option<String>,
+    /// How often it broke.
+    pub disconnects: u64,
+}
+
+/// One group of gateway routers.
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupStatus {
+    /// The bridge that they share.
+    pub bridge: String,
+    /// The MAC address that they share.
+    pub bridge_mac: crate::ids::Mac,
+    /// The external-ingress ports' names, the uplink first.
+    pub external_ingress_ports: Vec<String>,
+    /// The gateway router that sees neighbour traffic.
+    pub source: String,
+    /// The gateway routers that get copies of its bindings.
+    pub followers: Vec<String>,
+}
+
+impl From<&BridgeGroup> for GroupStatus {
+    fn from(group: &BridgeGroup) -> Self {
+        Self {
+            bridge: group.bridge.to_string(),
+            bridge_mac: group.bridge_mac,
+            external_ingress_ports: group
+                .ingress_ports()
+                .map(|port| port.name.to_string())
+                .collect(),
+            source: group.source.name.to_string(),
+            followers: group
+                .followers
+                .iter()
+                .map(|follower| follower.name.to_string())
+                .collect(),
+        }
+    }
+}
+
+/// The datapath on one interface.
+#[derive(Clone, Debug, Serialize)]
+pub struct DatapathStatus {
+    /// The interface.
+    pub interface: String,
+    /// How the program runs; `None` = it is not attached.
+    pub mode: Option<Mode>,
+    /// Why it is not attached.
+    pub error: Option<String>,
+    /// What its counters cannot see.
+    pub warnings: Vec<String>,
+}

@@ -1,0 +1,286 @@
+//! `neighsteer agent`: the daemon, or with `--dry-run` what it would write.
+
+use std::{collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{
+    connection::{BpffsArgs, ConnectionArgs, StateArgs},
+    live,
+    output::{Finding, Format, Output},
+};
+use crate::{
+    agent::{self, AgentConfig},
+    datapath::Hook,
+    mirror::{BindingRow, GroupMembers, RowWrite, Settings, recompute},
+    openflow::{NativeSwitch, Switch as _},
+    plan::{self, Gates},
+};
+
+/// The flags of `neighsteer agent`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  neighsteer agent
+      observe: attach to the uplink of every bridge that gateway routers share, and count
+  neighsteer agent --enable-network-segmentation --disable-udn-arp-ndp-flood
+      steer unicast ARP and NDP to the source and mirror its bindings to the followers
+  neighsteer agent --enable-network-segmentation --disable-udn-arp-ndp-flood --dry-run
+      print what that would write, and write nothing")]
+pub struct AgentArgs {
+    /// Networks have gateway routers of their own on the shared bridge
+    #[arg(
+        long,
+        env = "NEIGHSTEER_ENABLE_NETWORK_SEGMENTATION",
+        help_heading = "Feature gates"
+    )]
+    pub enable_network_segmentation: bool,
+    /// Steer ARP and NDP to one gateway router and mirror its bindings; needs the gate above
+    #[arg(
+        long,
+        env = "NEIGHSTEER_DISABLE_UDN_ARP_NDP_FLOOD",
+        help_heading = "Feature gates"
+    )]
+    pub disable_udn_arp_ndp_flood: bool,
+    /// Print what would be written, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Where the datapath attaches to the uplink
+    #[arg(long, value_enum, value_name = "HOOK", default_value_t = HookArg::Tc, help_heading = "Datapath")]
+    pub datapath: HookArg,
+    /// Mark frames with this value plus the decision (tc only)
+    #[arg(long, value_name = "MARK", value_parser = parse_mark, help_heading = "Datapath")]
+    pub tag: Option<u32>,
+    /// Compare what is installed with what is wanted every so many seconds, whatever the events say
+    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub check_interval: u64,
+    /// How many seconds a database may take to answer at start
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub startup_timeout: u64,
+    /// An address that is never mirrored, such as another node's; any number of times
+    #[arg(long, value_name = "IP")]
+    pub node_address: Vec<IpAddr>,
+    /// Where things are
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+    /// Where the state is
+    #[command(flatten)]
+    pub state: StateArgs,
+    /// Where the pins are
+    #[command(flatten)]
+    pub bpffs: BpffsArgs,
+}
+
+/// Where the datapath attaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum HookArg {
+    /// tc ingress: TCX, or clsact before Linux 6.6
+    Tc,
+    /// XDP: sees frames before a userspace datapath takes them
+    Xdp,
+    /// Nowhere
+    None,
+}
+
+/// Reads a mark, decimal or hex.
+fn parse_mark(text: &str) -> Result<u32, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(hex) => u32::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|error| format!("a 32-bit number, decimal or 0x…, is wanted: {error}"))
+}
+
+impl AgentArgs {
+    fn config(&self) -> anyhow::Result<AgentConfig> {
+        let hook = match self.datapath {
+            HookArg::Tc => Some(Hook::Tc),
+            HookArg::Xdp => Some(Hook::Xdp),
+            HookArg::None => None,
+        };
+        Ok(AgentConfig {
+            connection: self
+                .connection
+                .parse(Duration::from_secs(self.startup_timeout))?,
+            gates: Gates::new(
+                self.enable_network_segmentation,
+                self.disable_udn_arp_ndp_flood,
+            )?,
+            state_directory: self.state.state_dir.clone(),
+            bpffs: self.bpffs.bpffs.clone(),
+            hook,
+            tag: self.tag,
+            check_interval: Duration::from_secs(self.check_interval),
+            node_addresses: self.node_address.iter().copied().collect(),
+        })
+    }
+}
+
+/// Runs the daemon until SIGTERM or SIGINT.
+///
+/// # Errors
+/// Where it cannot start, or had to give up.
+pub async fn run(args: &AgentArgs, output: &mut Output<'_>) -> anyhow::Result<Finding> {
+    let config = args.config()?;
+    if args.dry_run {
+        return dry_run(&config, output).await;
+    }
+    let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
+    let shutdown = async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    agent::run(config, shutdown).await?;
+    Ok(Finding::Clean)
+}
+
+/// What the agent would write.
+#[derive(Debug, Serialize)]
+struct DryRun {
+    attach: Vec<String>,
+    bridges: Vec<DryRunBridge>,
+    bindings: Vec<DryRunBinding>,
+}
+
+#[derive(Debug, Serialize)]
+struct DryRunBridge {
+    bridge: Arc<str>,
+    add_flows: Vec<String>,
+    delete_flows: Vec<String>,
+    foreign_flows: Vec<String>,
+    no_flood: Vec<NoFlood>,
+    static_fdb: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct NoFlood {
+    ofport: u16,
+    no_flood: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct DryRunBinding {
+    bridge: Arc<str>,
+    logical_port: Arc<str>,
+    ip: IpAddr,
+    change: &'static str,
+}
+
+async fn dry_run(config: &AgentConfig, output: &mut Output<'_>) -> anyhow::Result<Finding> {
+    let model = live::model(&config.connection).await?;
+    model.check_uplinks()?;
+    let switch = NativeSwitch::new(&config.connection.ovs_run_directory);
+    let desired = model.desired(config.gates);
+    let mut report = DryRun {
+        attach: Vec::new(),
+        bridges: Vec::new(),
+        bindings: Vec::new(),
+    };
+    for (bridge, desired) in &desired.bridges {
+        let cookie = desired.plan.flows.is_empty().then_some(plan::COOKIE);
+        let installed = switch.dump_flows(bridge, cookie).await?;
+        let flows = plan::diff(&desired.plan.flows, &installed);
+        let ports = plan::port_changes(&desired.plan, &switch.ports(bridge).await?);
+        let fdb = &desired.plan.static_fdb;
+        report.bridges.push(DryRunBridge {
+            bridge: Arc::clone(bridge),
+            add_flows: flows.add.iter().map(ToString::to_string).collect(),
+            delete_flows: flows.delete.iter().map(ToString::to_string).collect(),
+            foreign_flows: flows.foreign.iter().map(ToString::to_string).collect(),
+            no_flood: ports
+                .no_flood
+                .iter()
+                .map(|(ofport, no_flood)| NoFlood {
+                    ofport: ofport.get(),
+                    no_flood: *no_flood,
+                })
+                .collect(),
+            static_fdb: fdb
+                .as_ref()
+                .map(|fdb| format!("fdb/add {bridge} {} {} {}", fdb.port, fdb.vlan, fdb.mac)),
+        });
+    }
+    for group in &model.topology().groups {
+        if config.hook.is_some() {
+            report.attach.push(group.uplink.name.to_string());
+        }
+        if config.gates.steering() {
+            report
+                .bindings
+                .extend(planned_bindings(config, &model, group).await?);
+        }
+    }
+    match output.format {
+        Format::Json => output.json(&report)?,
+        Format::Text => print(&report, output)?,
+    }
+    Ok(Finding::Clean)
+}
+
+async fn planned_bindings(
+    config: &AgentConfig,
+    model: &agent::model::Model,
+    group: &crate::topology::BridgeGroup,
+) -> anyhow::Result<Vec<DryRunBinding>> {
+    let addresses: Arc<BTreeSet<IpAddr>> = Arc::new(config.node_addresses.clone());
+    let members = GroupMembers::of(group, addresses);
+    let rows = live::binding_rows(&config.connection, model, &members).await?;
+    let now = agent::mirroring::Clock::start().now();
+    let rows: Vec<BindingRow> = rows
+        .iter()
+        .filter_map(|(uuid, row)| BindingRow::parse(*uuid, row).ok())
+        .collect();
+    let operations = recompute(&rows, &members, &Settings::default(), now);
+    let bindings = operations.into_iter().map(|operation| DryRunBinding {
+        bridge: Arc::clone(&group.bridge),
+        logical_port: operation.port,
+        ip: operation.ip,
+        change: match operation.write {
+            RowWrite::Insert { .. } => "insert",
+            RowWrite::Update { mac: Some(_), .. } => "correct",
+            RowWrite::Update { mac: None, .. } => "refresh",
+        },
+    });
+    Ok(bindings.collect())
+}
+
+fn print(report: &DryRun, output: &mut Output<'_>) -> anyhow::Result<()> {
+    for interface in &report.attach {
+        output.line(format_args!("attach the datapath to {interface}"))?;
+    }
+    for bridge in &report.bridges {
+        let name = &bridge.bridge;
+        let flows = [
+            ("delete", &bridge.delete_flows),
+            ("add", &bridge.add_flows),
+            ("leave to its owner", &bridge.foreign_flows),
+        ];
+        for (verb, flows) in flows {
+            for flow in flows {
+                output.line(format_args!("{name}: {verb} flow {flow}"))?;
+            }
+        }
+        for port in &bridge.no_flood {
+            let verb = if port.no_flood { "set" } else { "clear" };
+            output.line(format_args!(
+                "{name}: {verb} no-flood on port {}",
+                port.ofport
+            ))?;
+        }
+        if let Some(fdb) = &bridge.static_fdb {
+            output.line(format_args!("{name}: {fdb}, unless it is there"))?;
+        }
+    }
+    for binding in &report.bindings {
+        output.line(format_args!(
+            "{}: {} {} of {}",
+            binding.bridge, binding.change, binding.ip, binding.logical_port
+        ))?;
+    }
+    Ok(())
+}

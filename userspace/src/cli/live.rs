@@ -1,0 +1,141 @@
+//! What the node looks like now, for commands that look once.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+
+use crate::{
+    agent::{
+        Connection,
+        databases::{MAC_BINDING, MAC_BINDING_COLUMNS, external_ids, request},
+        model::Model,
+    },
+    mirror::GroupMembers,
+    ovsdb::{
+        Change, Clause, MonitorCondition, MonitorRequest, Remote, Row, Snapshot, TableRequest, Uuid,
+    },
+    rows::Database,
+};
+
+/// How long one database may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+async fn fetch(
+    remotes: &[Remote],
+    database: Database,
+    request: MonitorRequest,
+) -> anyhow::Result<Vec<Change>> {
+    let snapshot = Snapshot::fetch(remotes, database.name(), request, PATIENCE).await?;
+    let changes = snapshot.tables.into_iter().flat_map(|(table, rows)| {
+        rows.into_iter().map(move |(uuid, row)| Change {
+            table: Arc::clone(&table),
+            uuid,
+            old: None,
+            new: Some(row),
+        })
+    });
+    Ok(changes.collect())
+}
+
+/// Reads what the switch is configured to be; there are no groups without OVN's databases.
+///
+/// # Errors
+/// Where the Open_vSwitch database does not answer.
+pub(super) async fn switch_model(connection: &Connection) -> anyhow::Result<Model> {
+    let mut model = Model::default();
+    model.apply(
+        &fetch(
+            &connection.ovs,
+            Database::OpenVSwitch,
+            request(Database::OpenVSwitch, ""),
+        )
+        .await?,
+    );
+    Ok(model)
+}
+
+/// Reads the rows of all three databases and finds the groups.
+///
+/// # Errors
+/// Where a database does not answer.
+pub(super) async fn model(connection: &Connection) -> anyhow::Result<Model> {
+    let mut model = Model::default();
+    let ovs = fetch(
+        &connection.ovs,
+        Database::OpenVSwitch,
+        request(Database::OpenVSwitch, ""),
+    )
+    .await?;
+    let ids = external_ids(&ovs).context("the Open_vSwitch database has no Open_vSwitch row")?;
+    let chassis = ids
+        .get("system-id")
+        .context("external_ids:system-id of the Open_vSwitch row is not set")?;
+    let southbound = southbound(connection, &ids)?;
+    let northbound = fetch(
+        &connection.northbound,
+        Database::Northbound,
+        request(Database::Northbound, chassis),
+    )
+    .await?;
+    let bindings = fetch(
+        &southbound,
+        Database::Southbound,
+        request(Database::Southbound, chassis),
+    )
+    .await?;
+    for changes in [ovs, northbound, bindings] {
+        model.apply(&changes);
+    }
+    model.rebuild();
+    Ok(model)
+}
+
+fn southbound(
+    connection: &Connection,
+    ids: &crate::rows::StringMap,
+) -> anyhow::Result<Vec<Remote>> {
+    match &connection.southbound {
+        Some(remotes) => Ok(remotes.clone()),
+        None => {
+            let text = ids
+                .get("ovn-remote")
+                .context("external_ids:ovn-remote is not set: give --ovn-sb")?;
+            Remote::parse_list(text)
+                .context("external_ids:ovn-remote of the Open_vSwitch row: give --ovn-sb instead")
+        }
+    }
+}
+
+/// Reads the rows of `MAC_Binding` of a group's routers.
+///
+/// # Errors
+/// Where the southbound database does not answer.
+pub(super) async fn binding_rows(
+    connection: &Connection,
+    model: &Model,
+    members: &GroupMembers,
+) -> anyhow::Result<Vec<(Uuid, Row)>> {
+    let root = model
+        .rows()
+        .open_vswitch
+        .values()
+        .next()
+        .context("the Open_vSwitch row is gone")?;
+    let routers = members.source.iter().chain(&members.followers);
+    let clauses = routers
+        .map(|member| Clause::equal("logical_port", &*member.port))
+        .collect();
+    let table = TableRequest::new(MAC_BINDING, MAC_BINDING_COLUMNS)
+        .filter(MonitorCondition::AnyOf(clauses));
+    let remotes = southbound(connection, &root.external_ids)?;
+    let changes = fetch(
+        &remotes,
+        Database::Southbound,
+        MonitorRequest::new().table(table),
+    )
+    .await?;
+    Ok(changes
+        .into_iter()
+        .filter_map(|change| Some((change.uuid, change.new?)))
+        .collect())
+}

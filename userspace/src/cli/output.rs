@@ -1,0 +1,68 @@
+//! How commands print: text for people, JSON for programs.
+
+use std::io::{self, Write};
+
+/// The form of what is printed on standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Text for people.
+    #[default]
+    Text,
+    /// JSON: one document, or one line a record where records stream.
+    Json,
+}
+
+/// Standard output, and the form that was asked for.
+pub struct Output<'a> {
+    /// The form.
+    pub format: Format,
+    /// Where it goes.
+    pub writer: &'a mut (dyn Write + Send),
+}
+
+impl Output<'_> {
+    /// Whether JSON was asked for.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// Prints one JSON document.
+    ///
+    /// # Errors
+    /// Where standard output is closed or full.
+    pub fn json(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut *self.writer, value)?;
+        writeln!(self.writer)
+    }
+
+    /// Prints one line of text.
+    ///
+    /// # Errors
+    /// Where standard output is closed or full.
+    pub fn line(&mut self, line: impl std::fmt::Display) -> io::Result<()> {
+        writeln!(self.writer, "{line}")
+    }
+}
+
+/// What a command found; its number is the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// Nothing to say: exit code 0.
+    Clean,
+    /// A difference, a missing binding, a bad frame: exit code 1.
+    Found,
+}
+
+/// Whether an error only says that the reader of our output has gone away.
+#[must_use]
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+            || cause
+                .downcast_ref::<serde_json::Error>()
+                .is_some_and(|error| error.io_error_kind() == Some(io::ErrorKind::BrokenPipe))
+    })
+}

@@ -1,0 +1,158 @@
+//! `neighsteer status`: how the running agent stands.
+
+use super::{
+    connection::StateArgs,
+    output::{Finding, Format, Output},
+};
+use crate::agent::control::request_status;
+
+/// The flags of `neighsteer status`.
+#[derive(Debug, clap::Args)]
+pub struct StatusArgs {
+    /// Where the agent's socket is
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+/// Prints what the agent says of itself; [`Finding::Found`] where a database is disconnected, a
+/// bridge has not converged or a datapath is not attached.
+///
+/// # Errors
+/// Where no agent answers.
+pub async fn run(args: &StatusArgs, output: &mut Output<'_>) -> anyhow::Result<Finding> {
+    let status = request_status(&args.state.state_dir).await?;
+    let problems = problems(&status);
+    match output.format {
+        Format::Json => output.json(&status)?,
+        Format::Text => {
+            print(&status, output)?;
+            for problem in &problems {
+                output.line(format_args!("problem: {problem}"))?;
+            }
+        }
+    }
+    Ok(if problems.is_empty() {
+        Finding::Clean
+    } else {
+        Finding::Found
+    })
+}
+
+fn objects<'a>(
+    status: &'a serde_json::Value,
+    key: &str,
+) -> impl Iterator<Item = (String, &'a serde_json::Value)> {
+    let value = status.get(key);
+    let map = value
+        .and_then(serde_json::Value::as_object)
+        .into_iter()
+        .flatten();
+    let map = map.map(|(name, value)| (name.clone(), value));
+    let list = value
+        .and_then(serde_json::Value::as_array)
+        .into_iter()
+        .flatten();
+    map.chain(list.map(|value| (String::new(), value)))
+}
+
+fn text(value: &serde_json::Value, key: &str) -> String {
+    match value.get(key) {
+        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(serde_json::Value::Null) | None => "-".to_owned(),
+        Some(serde_json::Value::Array(list)) => list.len().to_string(),
+        Some(other) => other.to_string(),
+    }
+}
+
+fn is_false(value: &serde_json::Value, key: &str) -> bool {
+    value.get(key).and_then(serde_json::Value::as_bool) == Some(false)
+}
+
+fn problems(status: &serde_json::Value) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (name, database) in
+        objects(status, "databases").filter(|(_, database)| is_false(database, "connected"))
+    {
+        problems.push(format!(
+            "database {name} is disconnected: {}",
+            text(database, "last_error")
+        ));
+    }
+    for (_, bridge) in
+        objects(status, "steering").filter(|(_, bridge)| is_false(bridge, "converged"))
+    {
+        problems.push(format!(
+            "bridge {} has not converged: {}",
+            text(bridge, "bridge"),
+            text(bridge, "last_error")
+        ));
+    }
+    for (_, datapath) in objects(status, "datapath") {
+        if datapath.get("error").is_some_and(|error| !error.is_null()) {
+            problems.push(format!(
+                "interface {} is not attached: {}",
+                text(datapath, "interface"),
+                text(datapath, "error")
+            ));
+        }
+    }
+    problems
+}
+
+fn print(status: &serde_json::Value, output: &mut Output<'_>) -> anyhow::Result<()> {
+    output.line(format_args!(
+        "agent {} pid {}, {}",
+        text(status, "version"),
+        text(status, "pid"),
+        if is_false(status, "steering_gate") {
+            "observing"
+        } else {
+            "steering and mirroring"
+        }
+    ))?;
+    for (_, group) in objects(status, "groups") {
+        output.line(format_args!(
+            "bridge {} ({}): source {}, {} followers, {} external-ingress ports",
+            text(group, "bridge"),
+            text(group, "bridge_mac"),
+            text(group, "source"),
+            text(group, "followers"),
+            text(group, "external_ingress_ports")
+        ))?;
+    }
+    for (_, datapath) in objects(status, "datapath") {
+        output.line(format_args!(
+            "datapath {}: {}",
+            text(datapath, "interface"),
+            text(datapath, "mode")
+        ))?;
+    }
+    for (_, bridge) in objects(status, "steering") {
+        output.line(format_args!(
+            "steering {}: {} flows, {} no-flood ports, {} flows added and {} deleted since the start",
+            text(bridge, "bridge"),
+            text(bridge, "flows"),
+            text(bridge, "no_flood_ports"),
+            text(bridge, "flows_added"),
+            text(bridge, "flows_deleted")
+        ))?;
+    }
+    for (bridge, mirror) in objects(status, "mirror") {
+        output.line(format_args!(
+            "mirror {bridge}: {} bindings of {}, {} followers, {} rows known, lag {} ms",
+            text(mirror, "bindings"),
+            text(mirror, "source"),
+            text(mirror, "followers"),
+            text(mirror, "rows"),
+            text(mirror, "lag_ms")
+        ))?;
+    }
+    for (_, skipped) in objects(status, "skipped") {
+        output.line(format_args!(
+            "takes no part: {}: {}",
+            text(skipped, "object"),
+            text(skipped, "reason")
+        ))?;
+    }
+    Ok(())
+}
