@@ -47,6 +47,7 @@ pub struct PortWatch {
     bridge: String,
     session: Session,
     early: VecDeque<PortEvent>,
+    ignored: u64,
 }
 
 impl NativeSwitch {
@@ -105,6 +106,7 @@ impl NativeSwitch {
             bridge: bridge.to_owned(),
             session,
             early,
+            ignored: 0,
         };
         Ok((listed, watch))
     }
@@ -126,7 +128,16 @@ impl PortWatch {
                 next.map_err(|source| SwitchError::of_session(&self.bridge, OPERATION, source))?;
             if let Message::PortStatus(status) = message {
                 self.early.extend(PortEvent::of(&status));
+            } else {
+                self.ignored = self.ignored.saturating_add(1);
             }
         }
+    }
+
+    /// How many messages came that are no news of ports. Not 0 means that the bridge does not keep
+    /// to what it was asked to send.
+    #[must_use]
+    pub fn ignored(&self) -> u64 {
+        self.ignored
     }
 }
