@@ -25,7 +25,7 @@ pub fn count(interface_index: u32, direction: u8, verdict: Verdict, length: u64)
     };
     // SAFETY: a helper without arguments.
     let now = unsafe { bpf_ktime_get_coarse_ns() };
-    if let Some(value) = COUNTERS.get_ptr_mut(&key) {
+    if let Some(value) = COUNTERS.get_ptr_mut(key) {
         // SAFETY: the pointer is this CPU's value, and no other program runs here meanwhile.
         unsafe {
             (*value).packets += 1;
@@ -39,10 +39,8 @@ pub fn count(interface_index: u32, direction: u8, verdict: Verdict, length: u64)
         bytes: length,
         last_seen_ns: now,
     };
-    if COUNTERS
-        .insert(&key, &first, u64::from(BPF_NOEXIST))
-        .is_err()
-        && let Some(value) = COUNTERS.get_ptr_mut(&key)
+    if COUNTERS.insert(key, first, u64::from(BPF_NOEXIST)).is_err()
+        && let Some(value) = COUNTERS.get_ptr_mut(key)
     {
         // Another CPU made the entry in between.
         // SAFETY: as above.
