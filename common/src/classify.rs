@@ -33,7 +33,7 @@ pub struct Policy {
 /// | frame | kernel, and so here | userspace |
 /// | --- | --- | --- |
 /// | atomic fragment (offset 0, none follow) | not NDP | NDP |
-/// | IPv6 payload length 0, beyond the frame, or over 255 bytes short of it | ignored | not NDP |
+/// | IPv6 payload length 0 or beyond the frame | ignored | not NDP |
 /// | IPv6 payload length ends inside the ICMPv6 header | ignored | not NDP |
 /// | IPv6 version other than 6 | not NDP | NDP |
 /// | LLC control byte other than 3 | SNAP | not SNAP |

@@ -9,3 +9,4 @@ pub mod frames;
 pub mod generate;
 pub mod lab;
 pub mod oracle;
+pub mod switch;
