@@ -7,6 +7,6 @@ pub mod database;
 pub mod dummy_switch;
 pub mod frames;
 pub mod generate;
+pub mod kernel;
 pub mod lab;
 pub mod oracle;
-pub mod switch;

@@ -2,21 +2,21 @@
 //! decision is to steer, and the one of the right kind. `docs/parsing.md` lists where userspace's
 //! parser, which traces, differs from the kernel's, which the classifier follows.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use neighsteer::{
-    openflow::unixctl::UnixCtlSession,
+    openflow::unixctl::{UnixCtl, UnixCtlSession},
     plan::{self, Gates},
     topology::{AgeThreshold, BridgeGroup, GatewayRouter, IngressPort},
 };
 use neighsteer_common::{Bytes, Decision, Policy, classify};
 use neighsteer_tests::{
     corpus,
+    dummy_switch::{DummySwitch, DummySwitchError},
     frames::{BRIDGE_MAC, hex},
     generate::{self, Case},
     lab::Trace,
     oracle::{self, Datapath},
-    switch::Switch,
 };
 use proptest::{
     strategy::{Strategy, ValueTree},
@@ -39,7 +39,7 @@ fn port(name: &str, number: i64) -> IngressPort {
 }
 
 /// A group of one router, whose flows are those that the agent would install.
-fn flows(bridge: &str, gateway_vlan: Option<u16>) -> String {
+fn flows(bridge: &str, gateway_vlan: Option<u16>) -> Vec<String> {
     let patch = port("patch", 2);
     let group = BridgeGroup {
         bridge: bridge.into(),
@@ -66,32 +66,49 @@ fn flows(bridge: &str, gateway_vlan: Option<u16>) -> String {
     let steering = plan::plan(&group, Gates::new(true, true).unwrap()).flows;
     assert_eq!(steering.len(), 4, "{steering:?}");
     let vlan = gateway_vlan.map_or(String::new(), |id| format!("dl_vlan={id},"));
-    let steering = steering.iter().map(|flow| format!("{flow}\n"));
     // What OVN-Kubernetes has below: IPv6 for the shared address to conntrack, the rest as usual.
+    let below = [
+        format!("priority=50,in_port=1,{vlan}ipv6,dl_dst={BRIDGE_MAC},actions=output:2"),
+        "priority=0,actions=NORMAL".to_owned(),
+    ];
     steering
-        .chain([
-            format!("priority=50,in_port=1,{vlan}ipv6,dl_dst={BRIDGE_MAC},actions=output:2\n"),
-            "priority=0,actions=NORMAL\n".to_owned(),
-        ])
+        .iter()
+        .map(ToString::to_string)
+        .chain(below)
         .collect()
 }
 
-fn switch() -> Option<Switch> {
-    if let Some(reason) = Switch::missing() {
-        println!("SKIPPED: {reason}");
-        return None;
-    }
-    let switch = Switch::start().unwrap();
+/// A switch with both bridges, `None` where Open vSwitch is not installed.
+fn switch() -> Option<DummySwitch> {
+    let switch = match DummySwitch::start() {
+        Err(DummySwitchError::Program { program, source })
+            if source.kind() == io::ErrorKind::NotFound =>
+        {
+            println!("SKIPPED: {program} is not installed");
+            return None;
+        }
+        started => started.unwrap(),
+    };
+    // As ovn-controller keeps it.
+    switch
+        .vsctl(&["set", "Open_vSwitch", ".", "other_config:vlan-limit=0"])
+        .unwrap();
     for (bridge, gateway_vlan) in BRIDGES {
-        let ports = [format!("{bridge}-uplink"), format!("{bridge}-patch")];
+        switch.add_bridge(bridge, &BRIDGE_MAC.to_string()).unwrap();
+        let [uplink, patch] = ["uplink", "patch"].map(|port| format!("{bridge}-{port}"));
         switch
-            .add_bridge(bridge, &ports.each_ref().map(String::as_str))
+            .add_ports(bridge, &[(&uplink, 1), (&patch, 2)])
             .unwrap();
-        switch
-            .add_flows(bridge, &flows(bridge, gateway_vlan))
-            .unwrap();
+        for flow in flows(bridge, gateway_vlan) {
+            switch.ofctl(&["add-flow"], bridge, &[&flow]).unwrap();
+        }
     }
     Some(switch)
+}
+
+async fn session(switch: &DummySwitch) -> UnixCtlSession {
+    let control = UnixCtl::of_vswitchd(switch.run_directory()).unwrap();
+    control.connect().await.unwrap()
 }
 
 /// Which of the four flows a frame takes, `None` if none of them.
@@ -137,7 +154,7 @@ fn is_traceable(case: &Case) -> bool {
 #[tokio::test]
 async fn the_corpus_is_steered_where_open_vswitch_steers_it() {
     let Some(switch) = switch() else { return };
-    let mut session = switch.control().connect().await.unwrap();
+    let mut session = session(&switch).await;
     let mut traced_frames = 0;
     for entry in corpus::load().unwrap() {
         assert_eq!(entry.case.policy.bridge_mac, BRIDGE_MAC.0, "{}", entry.name);
@@ -165,7 +182,7 @@ async fn the_corpus_is_steered_where_open_vswitch_steers_it() {
 #[tokio::test]
 async fn generated_frames_are_steered_where_open_vswitch_steers_them() {
     let Some(switch) = switch() else { return };
-    let mut session = switch.control().connect().await.unwrap();
+    let mut session = session(&switch).await;
     let mut runner = TestRunner::default();
     let strategy = generate::case();
     let (mut traced_frames, mut steered_frames, mut differing) = (0, 0, 0);
