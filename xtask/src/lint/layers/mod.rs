@@ -3,19 +3,18 @@
 
 mod paths;
 mod rules;
+mod sources;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashMap, fs, path::Path};
 
 use anyhow::Context as _;
 
 use self::{
-    paths::{Scan, scan},
+    paths::Scan,
     rules::Rules,
+    sources::{Source, sources},
 };
 
 /// What pure code must not touch: tasks, sockets, files, the clock, the environment, randomness,
@@ -48,8 +47,8 @@ const IMPURE: [&str; 25] = [
     "eprint",
 ];
 
-/// The one file of `common` that may hold unsafe code: the types of the map.
-const MAP_TYPES: &str = "abi.rs";
+/// The one module of `common` that may hold unsafe code: the types of the map.
+const MAP_TYPES: &str = "abi";
 
 /// Checks every module; returns the faults.
 ///
@@ -61,47 +60,64 @@ pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
         fs::read_to_string(&page).with_context(|| format!("cannot read {}", page.display()))?;
     let rules = Rules::parse(&text)?;
     let mut faults = Vec::new();
-    let source = root.join("userspace/src");
-    for file in rust_files(&source)? {
-        let name = file
-            .strip_prefix(root)
-            .unwrap_or(&file)
-            .display()
-            .to_string();
-        let scan = read(&file)?;
-        let module = module_path(file.strip_prefix(&source).unwrap_or(&file));
-        faults.extend(
-            userspace_faults(&rules, &module, &scan)
-                .into_iter()
-                .map(|(line, fault)| format!("{name}:{line}: {fault}")),
-        );
+
+    let userspace = sources(root, "userspace/src")?;
+    let names = Names::of(&userspace);
+    for source in &userspace {
+        faults.extend(source.named(userspace_faults(
+            &rules,
+            &names,
+            &source.module,
+            &source.scan,
+        )));
     }
-    let common = root.join("common/src");
-    for file in rust_files(&common)? {
-        let name = file
-            .strip_prefix(root)
-            .unwrap_or(&file)
-            .display()
-            .to_string();
-        let scan = read(&file)?;
-        faults.extend(
-            common_faults(&file, &scan)
-                .into_iter()
-                .map(|(line, fault)| format!("{name}:{line}: {fault}")),
-        );
+    for source in &sources(root, "common/src")? {
+        faults.extend(source.named(common_faults(&source.module, &source.scan)));
     }
-    let crate_root =
-        fs::read_to_string(common.join("lib.rs")).context("cannot read common's lib.rs")?;
-    if !crate_root.contains("#![no_std]") {
+    let crate_root = root.join("common/src/lib.rs");
+    let text = fs::read_to_string(&crate_root).context("cannot read common's lib.rs")?;
+    if !text.contains("#![no_std]") {
         faults.push("common/src/lib.rs: common is no longer no_std".to_owned());
     }
     Ok(faults)
 }
 
+/// What the modules publish under shorter names: `pub use value::Uuid` in `ovsdb` makes
+/// `ovsdb::Uuid` of `ovsdb::value::Uuid`.
+#[derive(Default)]
+struct Names(HashMap<String, String>);
+
+impl Names {
+    fn of(sources: &[Source]) -> Self {
+        let mut names = HashMap::new();
+        for source in sources {
+            let module = source.module.join("::");
+            for path in &source.scan.paths {
+                if let [_, .., last] = path.segments.as_slice() {
+                    names.insert(
+                        format!("{module}::{last}"),
+                        format!("{module}::{}", path.segments.join("::")),
+                    );
+                }
+            }
+        }
+        Self(names)
+    }
+
+    /// The path, or the longer one that its first two parts stand for.
+    fn resolve(&self, path: &[String]) -> String {
+        let short = path.iter().take(2).cloned().collect::<Vec<_>>().join("::");
+        self.0
+            .get(&short)
+            .cloned()
+            .unwrap_or_else(|| path.join("::"))
+    }
+}
+
 /// A fault and its line.
 type Fault = (usize, String);
 
-fn userspace_faults(rules: &Rules, module: &[String], scan: &Scan) -> Vec<Fault> {
+fn userspace_faults(rules: &Rules, names: &Names, module: &[String], scan: &Scan) -> Vec<Fault> {
     let Some(top) = module.first() else {
         // lib.rs and main.rs put the parts together.
         return Vec::new();
@@ -114,14 +130,16 @@ fn userspace_faults(rules: &Rules, module: &[String], scan: &Scan) -> Vec<Fault>
         )];
     };
     for path in &scan.paths {
-        let Some(used) = internal(module, &path.segments, path.depth) else {
-            continue;
-        };
-        let known = rules.part(&used).is_some() || used == "common";
-        if used != *top && known && !part.may_use.allows(&used) {
+        let used = internal(module, &path.segments, path.depth);
+        let Some(head) = used.first() else { continue };
+        let known = rules.part(head).is_some() || head == "common";
+        if head != top && known && !part.may_use.allows(&names.resolve(&used)) {
             faults.push((
                 path.line,
-                format!("`{top}` may not use `{used}` (docs/architecture.md)"),
+                format!(
+                    "`{top}` may not use `{}` (docs/architecture.md)",
+                    used.join("::")
+                ),
             ));
         }
     }
@@ -167,8 +185,8 @@ fn impure(top: &str, scan: &Scan) -> Vec<Fault> {
     of_paths.chain(of_methods).collect()
 }
 
-fn common_faults(file: &Path, scan: &Scan) -> Vec<Fault> {
-    let map_types = file.ends_with(MAP_TYPES);
+fn common_faults(module: &[String], scan: &Scan) -> Vec<Fault> {
+    let map_types = module == [MAP_TYPES];
     let heads = scan.paths.iter().filter_map(|path| {
         let head = path.segments.first()?;
         let std = path.segments.len() > 1 && (head == "std" || head == "alloc");
@@ -189,77 +207,29 @@ fn common_faults(file: &Path, scan: &Scan) -> Vec<Fault> {
         .map(|word| {
             (
                 word.line,
-                format!("unsafe code of common belongs into {MAP_TYPES}"),
+                format!("unsafe code of common belongs into its module {MAP_TYPES}"),
             )
         });
     heads.chain(unsafe_code).collect()
 }
 
-/// The module of this workspace that a path leads to from a file of userspace.
-fn internal(module: &[String], segments: &[String], depth: usize) -> Option<String> {
-    let head = segments.first()?;
-    match head.as_str() {
-        "crate" => segments.get(1).cloned(),
-        "neighsteer_common" => Some("common".to_owned()),
-        "super" => {
-            let supers = segments
-                .iter()
-                .take_while(|segment| *segment == "super")
-                .count();
-            let above = supers.checked_sub(depth)?;
-            let stay = module.len().checked_sub(above)?;
-            match module.get(..stay)?.first() {
-                Some(own) => Some(own.clone()),
-                None => segments.get(supers).cloned(),
-            }
+/// The path from the top of the crate to what a path of a file leads to; empty for what is not ours.
+fn internal(module: &[String], segments: &[String], depth: usize) -> Vec<String> {
+    let ours = |head: &[String], rest: &[String]| [head, rest].concat();
+    let supers = segments
+        .iter()
+        .take_while(|segment| *segment == "super")
+        .count();
+    match segments {
+        [head, rest @ ..] if head == "crate" => rest.to_vec(),
+        [head, rest @ ..] if head == "neighsteer_common" => ours(&["common".to_owned()], rest),
+        _ if supers > depth => {
+            let stay = module.len().saturating_sub(supers - depth);
+            ours(
+                module.get(..stay).unwrap_or_default(),
+                segments.get(supers..).unwrap_or_default(),
+            )
         }
-        _ => None,
+        _ => Vec::new(),
     }
-}
-
-/// `plan/flows.rs` → plan, flows; `plan/mod.rs` → plan; `lib.rs` → nothing.
-fn module_path(file: &Path) -> Vec<String> {
-    let mut parts: Vec<String> = file
-        .with_extension("")
-        .components()
-        .map(|part| part.as_os_str().to_string_lossy().into_owned())
-        .collect();
-    if matches!(
-        parts.last().map(String::as_str),
-        Some("mod" | "lib" | "main")
-    ) {
-        parts.pop();
-    }
-    parts
-}
-
-/// The Rust files below a folder, sorted, without those that hold only tests.
-fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    let mut folders = vec![folder.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        let entries =
-            fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
-        for entry in entries {
-            let path = entry
-                .with_context(|| format!("cannot list {}", folder.display()))?
-                .path();
-            if path.file_stem().is_some_and(|name| name == "tests") {
-                continue;
-            }
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-fn read(file: &Path) -> anyhow::Result<Scan> {
-    let text =
-        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    scan(&text).with_context(|| format!("{} is not Rust", file.display()))
 }

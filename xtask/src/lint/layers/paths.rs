@@ -14,6 +14,8 @@ pub(super) struct Scan {
     pub(super) words: Vec<Word>,
     /// Every identifier after a dot.
     pub(super) methods: Vec<Word>,
+    /// The modules of other files that only tests compile.
+    pub(super) test_modules: Vec<String>,
 }
 
 /// A path as it is written.
@@ -151,9 +153,27 @@ impl Scan {
         };
         let text: String = group.stream().to_string().split_whitespace().collect();
         if text == "cfg(test)" {
-            skip_item(tokens);
+            self.skip_item(tokens);
         } else if !text.starts_with("doc=") {
             self.walk(group.stream(), &[], depth);
+        }
+    }
+
+    /// An item ends with its braces or with a semicolon.
+    fn skip_item(&mut self, tokens: &mut Tokens) {
+        let mut words = Vec::new();
+        for token in tokens.by_ref() {
+            match token {
+                TokenTree::Ident(ident) => words.push(ident.to_string()),
+                TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => return,
+                TokenTree::Punct(punct) if punct.as_char() == ';' => break,
+                TokenTree::Group(_) | TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+            }
+        }
+        if let [.., keyword, name] = words.as_slice()
+            && keyword == "mod"
+        {
+            self.test_modules.push(name.clone());
         }
     }
 }
@@ -170,19 +190,5 @@ fn next_group(tokens: &mut Tokens, delimiter: Delimiter) -> Option<Group> {
             Some(group)
         }
         _ => None,
-    }
-}
-
-/// An item ends with its braces or with a semicolon.
-fn skip_item(tokens: &mut Tokens) {
-    for token in tokens.by_ref() {
-        let ends = match token {
-            TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
-            TokenTree::Punct(punct) => punct.as_char() == ';',
-            TokenTree::Ident(_) | TokenTree::Literal(_) => false,
-        };
-        if ends {
-            break;
-        }
     }
 }

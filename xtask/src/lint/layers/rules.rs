@@ -22,30 +22,31 @@ pub(super) struct Part {
     pub(super) knows_no_ovn: bool,
 }
 
-/// The modules that one may use.
+/// The modules that one may use, as paths such as `ovsdb::value`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MayUse {
-    /// These and no others.
+    /// These, what is in them, and no others.
     Only(Vec<String>),
     /// Every one but these.
     AllBut(Vec<String>),
 }
 
 impl MayUse {
-    /// Whether a module is among them.
-    pub(super) fn allows(&self, module: &str) -> bool {
+    /// Whether what a path leads to is among them.
+    pub(super) fn allows(&self, path: &str) -> bool {
+        let within = |module: &String| {
+            path.strip_prefix(module.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+        };
         match self {
-            Self::Only(modules) => modules.iter().any(|allowed| allowed == module),
-            Self::AllBut(modules) => !modules.iter().any(|refused| refused == module),
+            Self::Only(modules) => modules.iter().any(within),
+            Self::AllBut(modules) => !modules.iter().any(within),
         }
     }
 
     /// The third cell of a row: "nothing", "all", "all but `a`", "`a`, `b::c` (why)".
     fn parse(cell: &str) -> Self {
-        let modules = quoted(cell)
-            .into_iter()
-            .filter_map(|path| path.split("::").next().map(str::to_owned))
-            .collect();
+        let modules = quoted(cell);
         if cell.trim_start().starts_with("all") {
             Self::AllBut(modules)
         } else {
