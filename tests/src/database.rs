@@ -19,7 +19,7 @@ use tempfile::TempDir;
 /// How long a server may take to start.
 const START: Duration = Duration::from_secs(20);
 
-/// An ovsdb-server with one standalone database in a directory of its own; both go with it.
+/// An ovsdb-server with one database in a directory of its own; both go with it.
 #[derive(Debug)]
 pub struct DatabaseServer {
     directory: TempDir,
@@ -62,21 +62,40 @@ impl DatabaseServer {
     /// The schema of the southbound database.
     pub const SOUTHBOUND: &str = "/usr/share/ovn/ovn-sb.ovsschema";
 
-    /// Starts a server with an empty database of this schema.
+    /// Starts a server with an empty standalone database of this schema.
     ///
     /// # Errors
     /// Where a tool is missing or fails.
     pub fn start(schema: impl AsRef<Path>) -> Result<Self, DatabaseError> {
+        Self::create(schema.as_ref(), false)
+    }
+
+    /// The same as the only member of a cluster, which remembers its last transactions.
+    ///
+    /// # Errors
+    /// Where a tool is missing or fails.
+    pub fn start_clustered(schema: impl AsRef<Path>) -> Result<Self, DatabaseError> {
+        Self::create(schema.as_ref(), true)
+    }
+
+    fn create(schema: &Path, clustered: bool) -> Result<Self, DatabaseError> {
         let directory = tempfile::Builder::new()
             .prefix("neighsteer-db-")
             .tempdir()
             .map_err(failed("make a directory"))?;
-        let output = Command::new("ovsdb-tool")
-            .arg("create")
+        let mut create = Command::new("ovsdb-tool");
+        create
+            .arg(if clustered {
+                "create-cluster"
+            } else {
+                "create"
+            })
             .arg(directory.path().join("database"))
-            .arg(schema.as_ref())
-            .output()
-            .map_err(failed("run ovsdb-tool"))?;
+            .arg(schema);
+        if clustered {
+            create.arg(format!("unix:{}", directory.path().join("raft").display()));
+        }
+        let output = create.output().map_err(failed("run ovsdb-tool"))?;
         if !output.status.success() {
             return Err(DatabaseError::Tool {
                 tool: "ovsdb-tool",

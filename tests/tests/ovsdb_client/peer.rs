@@ -76,8 +76,17 @@ impl Peer {
 
     /// Takes events in until something holds.
     pub(crate) async fn until(&mut self, holds: impl Fn(&Self) -> bool) {
-        while !holds(self) {
-            self.take().await;
+        let taken = timeout(DEADLINE, async {
+            while !holds(self) {
+                self.take().await;
+            }
+        });
+        if taken.await.is_err() {
+            panic!(
+                "not in time; {} rows, errors {:?}",
+                self.rows.len(),
+                self.errors
+            );
         }
     }
 
