@@ -26,7 +26,7 @@ use crate::{
     ovsdb::Uuid,
 };
 
-/// The source of each bridge's group, by bridge name: what [`build`] keeps where it can.
+/// The source of each bridge's group, by bridge name: what [`build()`] keeps where it can.
 pub type Incumbents = BTreeMap<Arc<str>, Arc<str>>;
 
 /// Everything that this node's rows say about gateway routers on shared bridges.
@@ -41,7 +41,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// The source of each group, for the next [`build`].
+    /// The source of each group, for the next [`build()`].
     #[must_use]
     pub fn incumbents(&self) -> Incumbents {
         let sources = self.groups.iter();
