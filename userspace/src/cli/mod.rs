@@ -1,6 +1,7 @@
 //! The command line: arguments in, text or JSON out.
 
 pub mod agent;
+pub mod bindings;
 pub mod capture;
 pub mod classify;
 pub mod cleanup;

@@ -7,9 +7,10 @@ mod evaluate;
 mod events;
 #[cfg(test)]
 mod inspect;
+mod outcome;
 mod transact;
 
-pub use transact::RowAtFault;
+pub use outcome::RowAtFault;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 

@@ -1,0 +1,236 @@
+//! `neighsteer bindings`: what the source of a bridge has learnt, and which follower lacks what.
+
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+    net::IpAddr,
+};
+
+use serde::Serialize;
+
+use crate::{
+    ids::Mac,
+    mirror::{BindingRow, Compared, GroupMembers, Now, RowState, ServerClock, Settings, compare},
+};
+
+/// The flags of `neighsteer bindings`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct BindingsArgs {
+    /// Only this bridge [default: every bridge that gateway routers share]
+    #[arg(long, value_name = "NAME")]
+    pub bridge: Option<String>,
+    /// List followers that lack nothing, too
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// How many rows stand how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Right and fresh.
+    pub right: usize,
+    /// Right, but due for a refresh.
+    pub stale: usize,
+    /// Not there.
+    pub missing: usize,
+    /// Not there, and not to be put there: the source's row is about to expire.
+    pub expiring: usize,
+    /// With another MAC than the source's, or one that cannot be read.
+    pub wrong: usize,
+    /// Left by a former router with the same port.
+    pub other_datapath: usize,
+}
+
+impl Tally {
+    fn count(&mut self, state: RowState) {
+        *match state {
+            RowState::Right => &mut self.right,
+            RowState::Stale => &mut self.stale,
+            RowState::Missing => &mut self.missing,
+            RowState::Expiring => &mut self.expiring,
+            RowState::Wrong => &mut self.wrong,
+            RowState::OtherDatapath => &mut self.other_datapath,
+        } += 1;
+    }
+
+    /// Whether something is to be written.
+    #[must_use]
+    pub const fn is_settled(&self) -> bool {
+        self.stale == 0 && self.missing == 0 && self.wrong == 0 && self.other_datapath == 0
+    }
+}
+
+/// A binding of the source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SourceBinding {
+    /// The neighbour.
+    pub ip: IpAddr,
+    /// Its MAC; `None` where the row has none that can be read.
+    pub mac: Option<Mac>,
+    /// Since when the row was not refreshed, ms; `None` where it has no timestamp.
+    pub age_ms: Option<i64>,
+    /// Whether it is a node's address, which is not mirrored.
+    pub node: bool,
+    /// How the followers' rows stand to it.
+    pub followers: Tally,
+}
+
+/// A follower's row that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// The neighbour.
+    pub ip: IpAddr,
+    /// How the row stands to the source's.
+    pub state: RowState,
+    /// The MAC that it has.
+    pub mac: Option<Mac>,
+    /// Since when it was not refreshed, ms.
+    pub age_ms: Option<i64>,
+}
+
+/// A follower.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FollowerBindings {
+    /// Its external port.
+    pub port: String,
+    /// How its rows stand to the source's.
+    pub rows: Tally,
+    /// Its rows about neighbours that the source does not know (any more). They age by themselves.
+    pub own: usize,
+    /// Those that are not as they should be.
+    pub differences: Vec<Difference>,
+}
+
+/// One bridge's bindings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BindingsReport {
+    /// The bridge.
+    pub bridge: String,
+    /// The source's external port; `None` where the group has no source with a datapath.
+    pub source: Option<String>,
+    /// The source's bindings, by address.
+    pub bindings: Vec<SourceBinding>,
+    /// The followers.
+    pub followers: Vec<FollowerBindings>,
+    /// All followers' rows together.
+    pub total: Tally,
+}
+
+/// Compares the rows of a bridge's routers. Rows of other ports are left out.
+#[must_use]
+pub fn report(
+    bridge: &str,
+    members: &GroupMembers,
+    rows: &[&BindingRow],
+    settings: &Settings,
+    now: Now,
+) -> BindingsReport {
+    let clock = ServerClock::from_rows(rows, members, settings, now);
+    let mut bindings = source_bindings(members, rows, now);
+    let mut total = Tally::default();
+    let mut followers: BTreeMap<&str, FollowerBindings> = members
+        .followers
+        .iter()
+        .map(|member| {
+            let follower = FollowerBindings {
+                port: member.port.to_string(),
+                rows: Tally::default(),
+                own: 0,
+                differences: Vec::new(),
+            };
+            (&*member.port, follower)
+        })
+        .collect();
+    for row in rows {
+        if let Some(follower) = followers.get_mut(&*row.port)
+            && !bindings.contains_key(&row.ip)
+        {
+            follower.own += 1;
+        }
+    }
+    for compared in compare(rows, members, settings, &clock, now) {
+        total.count(compared.state);
+        if let Some(binding) = bindings.get_mut(&compared.ip()) {
+            binding.followers.count(compared.state);
+        }
+        if let Some(follower) = followers.get_mut(&*compared.follower.port) {
+            follower.rows.count(compared.state);
+            follower.differences.extend(difference(&compared, now));
+        }
+    }
+    BindingsReport {
+        bridge: bridge.to_owned(),
+        source: members.source.as_ref().map(|it| it.port.to_string()),
+        bindings: bindings.into_values().collect(),
+        followers: followers.into_values().collect(),
+        total,
+    }
+}
+
+/// The source's rows, the newest where several spell the same address.
+fn source_bindings(
+    members: &GroupMembers,
+    rows: &[&BindingRow],
+    now: Now,
+) -> BTreeMap<IpAddr, SourceBinding> {
+    let Some(source) = &members.source else {
+        return BTreeMap::new();
+    };
+    let mut rows: Vec<_> = rows.iter().filter(|row| row.port == source.port).collect();
+    rows.sort_by_key(|row| (row.mac.is_some(), row.timestamp));
+    rows.into_iter()
+        .map(|row| {
+            let binding = SourceBinding {
+                ip: row.ip,
+                mac: row.mac,
+                age_ms: age(row, now),
+                node: members.node_ips.contains(&row.ip),
+                followers: Tally::default(),
+            };
+            (row.ip, binding)
+        })
+        .collect()
+}
+
+fn difference(compared: &Compared<'_>, now: Now) -> Option<Difference> {
+    let state = compared.state;
+    (!matches!(state, RowState::Right | RowState::Expiring)).then(|| Difference {
+        ip: compared.ip(),
+        state,
+        mac: compared.row.and_then(|row| row.mac),
+        age_ms: compared.row.and_then(|row| age(row, now)),
+    })
+}
+
+fn age(row: &BindingRow, now: Now) -> Option<i64> {
+    (row.timestamp > 0).then(|| now.wall_ms.saturating_sub(row.timestamp))
+}
+
+/// Prints the reports as tables, or as one JSON document. Returns whether every follower has what it
+/// should have.
+///
+/// # Errors
+/// Where the output cannot be written.
+pub fn print(
+    reports: &[BindingsReport],
+    args: &BindingsArgs,
+    json: bool,
+    out: &mut (dyn Write + Send),
+) -> io::Result<bool> {
+    if json {
+        serde_json::to_writer_pretty(&mut *out, reports).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        for (position, report) in reports.iter().enumerate() {
+            if position > 0 {
+                writeln!(out)?;
+            }
+            table::print(report, args.all, out)?;
+        }
+    }
+    Ok(reports.iter().all(|report| report.total.is_settled()))
+}

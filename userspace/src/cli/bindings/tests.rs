@@ -1,0 +1,164 @@
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::*;
+use crate::{
+    mirror::{Member, Millis},
+    ovsdb::Uuid,
+    topology::AgeThreshold,
+};
+
+const WALL: i64 = 1_700_000_000_000;
+
+fn uuid(number: u128) -> Uuid {
+    Uuid(uuid::Uuid::from_u128(number))
+}
+
+fn member(port: &str, datapath: u128) -> Member {
+    Member {
+        port: port.into(),
+        datapath: uuid(datapath),
+        age: AgeThreshold::from_option(Some(&"300".into())),
+    }
+}
+
+fn members() -> GroupMembers {
+    GroupMembers {
+        source: Some(member("rtoe-GR_node", 1)),
+        followers: vec![
+            member("rtoe-GR_blue_node", 2),
+            member("rtoe-GR_green_node", 3),
+            member("rtoe-GR_red_node", 4),
+        ],
+        node_ips: Arc::new(BTreeSet::from(["172.18.0.4".parse().unwrap()])),
+    }
+}
+
+fn row(port: &str, datapath: u128, ip: &str, mac: &str, age: i64) -> BindingRow {
+    BindingRow {
+        uuid: uuid(u128::from(age.unsigned_abs()) + datapath * 1_000_000),
+        port: port.into(),
+        datapath: uuid(datapath),
+        ip: ip.parse().unwrap(),
+        ip_text: ip.into(),
+        mac: mac.parse().ok(),
+        timestamp: WALL - age,
+    }
+}
+
+/// blue has everything, green one stale and one wrong row and lacks one, red has nothing.
+fn rows() -> Vec<BindingRow> {
+    let gateway = "02:42:ac:12:00:01";
+    let mut rows = vec![
+        row("rtoe-GR_node", 1, "172.18.0.1", gateway, 10_000),
+        row("rtoe-GR_node", 1, "172.18.0.4", "02:42:ac:12:00:04", 5_000),
+        row("rtoe-GR_node", 1, "fc00::1", gateway, 20_000),
+        row("rtoe-GR_node", 1, "fe80::1", gateway, 30_000),
+        row("rtoe-GR_node", 1, "172.18.0.9", "none", 40_000),
+        row("rtoe-GR_green_node", 3, "172.18.0.1", gateway, 200_000),
+        row("rtoe-GR_green_node", 3, "fc00::1", "02:42:ac:12:00:99", 1),
+        row("rtoe-GR_green_node", 3, "172.18.0.77", gateway, 2),
+        row("rtoe-GR_other_node", 9, "172.18.0.1", gateway, 3),
+    ];
+    for (ip, age) in [
+        ("172.18.0.1", 9_000),
+        ("FC00:0::1", 9_001),
+        ("fe80::1", 9_002),
+    ] {
+        rows.push(row("rtoe-GR_blue_node", 2, ip, gateway, age));
+    }
+    rows
+}
+
+fn reported(members: &GroupMembers) -> BindingsReport {
+    let rows = rows();
+    let rows: Vec<&BindingRow> = rows.iter().collect();
+    let now = Now {
+        at: Millis(0),
+        wall_ms: WALL,
+    };
+    report("breth0", members, &rows, &Settings::default(), now)
+}
+
+fn printed(report: BindingsReport, args: &BindingsArgs, json: bool) -> (String, bool) {
+    let mut out = Vec::new();
+    let settled = print(&[report], args, json, &mut out).unwrap();
+    (String::from_utf8(out).unwrap(), settled)
+}
+
+#[test]
+fn the_report_says_which_follower_lacks_what() {
+    let report = reported(&members());
+    assert_eq!(
+        report.total,
+        Tally {
+            right: 3,
+            stale: 1,
+            missing: 4,
+            wrong: 1,
+            ..Tally::default()
+        }
+    );
+    let green = &report.followers[1];
+    assert_eq!(green.own, 1);
+    let states: Vec<(String, RowState)> = (green.differences.iter())
+        .map(|it| (it.ip.to_string(), it.state))
+        .collect();
+    assert_eq!(
+        states,
+        [
+            ("172.18.0.1".to_owned(), RowState::Stale),
+            ("fc00::1".to_owned(), RowState::Wrong),
+            ("fe80::1".to_owned(), RowState::Missing),
+        ]
+    );
+}
+
+#[test]
+fn the_table_names_followers_that_need_something() {
+    let (text, settled) = printed(reported(&members()), &BindingsArgs::default(), false);
+    insta::assert_snapshot!(text);
+    assert!(!settled);
+}
+
+#[test]
+fn a_settled_group_needs_no_list_of_followers() {
+    let mut members = members();
+    members.followers.truncate(1);
+    let (text, settled) = printed(reported(&members), &BindingsArgs::default(), false);
+    insta::assert_snapshot!(text);
+    assert!(settled);
+    let all = BindingsArgs {
+        all: true,
+        ..BindingsArgs::default()
+    };
+    assert!(
+        printed(reported(&members), &all, false)
+            .0
+            .contains("rtoe-GR_blue_node")
+    );
+}
+
+#[test]
+fn a_group_without_a_source_says_so() {
+    let mut members = members();
+    members.source = None;
+    let (text, settled) = printed(reported(&members), &BindingsArgs::default(), false);
+    assert_eq!(
+        text,
+        "bridge breth0: the source has no datapath yet, nothing is mirrored\n"
+    );
+    assert!(settled);
+}
+
+#[test]
+fn the_document_has_the_same_as_data() {
+    let (text, _) = printed(reported(&members()), &BindingsArgs::default(), true);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document[0]["total"]["missing"], 4);
+    assert_eq!(document[0]["bindings"][0]["ip"], "172.18.0.1");
+    assert_eq!(document[0]["bindings"][1]["node"], true);
+    assert_eq!(
+        document[0]["followers"][1]["differences"][1]["mac"],
+        "02:42:ac:12:00:99"
+    );
+}
