@@ -94,6 +94,16 @@ pub enum RowWrite {
     },
 }
 
+impl RowWrite {
+    /// The `timestamp` to write, ms since the epoch.
+    #[must_use]
+    pub const fn timestamp(&self) -> i64 {
+        match self {
+            Self::Insert { timestamp, .. } | Self::Update { timestamp, .. } => *timestamp,
+        }
+    }
+}
+
 /// One row to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowOperation {

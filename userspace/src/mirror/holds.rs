@@ -16,6 +16,8 @@ struct Hold {
     put_back: Option<Millis>,
     /// When it was last corrected.
     corrected: Option<Millis>,
+    /// It is written, but the change is not seen yet: until when to wait for that.
+    unseen: Option<Millis>,
 }
 
 /// How long rows are held back, ms.
@@ -79,7 +81,8 @@ impl Holds {
             Need::Insert if hold.lost => Some(hold.not_before),
             Need::Correct(_) => corrected(),
             _ => None,
-        }?;
+        };
+        let until = until.max(hold.unseen)?;
         (now < until).then_some(until)
     }
 
@@ -124,11 +127,19 @@ impl Holds {
         }
     }
 
+    /// A row was changed, and the change is not seen yet; until when it is left alone.
+    pub(super) fn unseen(&mut self, key: Key, pauses: &Pauses, now: Millis) -> Millis {
+        let until = now.after(pauses.put_back_ms);
+        self.rows.entry(key).or_default().unseen = Some(until);
+        until
+    }
+
     /// A row is there after all, or was written.
     pub(super) fn there(&mut self, key: Key) {
         if let Some(hold) = self.rows.get_mut(&key) {
             hold.lost = false;
             hold.failures = 0;
+            hold.unseen = None;
             if hold.put_back.is_none() && hold.corrected.is_none() {
                 self.rows.remove(&key);
             }
@@ -147,7 +158,7 @@ impl Holds {
         };
         let mut idle = Vec::new();
         for (key, hold) in self.rows.range_mut(first..=last) {
-            if hold.failures == 0 {
+            if hold.failures == 0 && hold.unseen.is_none() {
                 idle.push(*key);
             } else {
                 hold.lost = false;
@@ -173,6 +184,7 @@ impl Holds {
             (waits && recent(Some(hold.not_before)))
                 || recent(hold.put_back)
                 || recent(hold.corrected)
+                || recent(hold.unseen)
         });
     }
 }

@@ -29,6 +29,7 @@ use super::{
     table::Table,
     wakes::Wakes,
 };
+use crate::ids::Mac;
 
 /// How the mirror behaves. All times in ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +92,8 @@ struct InFlightRow {
     key: Key,
     reason: Reason,
     need: Need,
+    mac: Mac,
+    timestamp: i64,
 }
 
 /// Mirrors the bindings of a group's source to its followers.
@@ -106,8 +109,8 @@ struct InFlightRow {
 ///
 /// Every method takes the time, and none waits: call [`take_batch`](Self::take_batch) until it returns
 /// `None` after each event, and again at [`next_deadline`](Self::next_deadline). The outcome of a
-/// transaction is to be told after the row changes that it made (which is the order in which an OVSDB
-/// server sends them).
+/// transaction is best told after the row changes that it made, which is the order in which an OVSDB
+/// server sends them; where it overtakes them, the rows are left alone for a moment.
 #[derive(Clone, Debug)]
 pub struct Mirror {
     settings: Settings,

@@ -25,6 +25,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => text.prop_map(|text| Step::NodeIp { text }),
         4 => prop_oneof![0..300_u32, 0..200_000_u32].prop_map(|ms| Step::Pass { ms }),
         8 => (0..8_usize).prop_map(|messages| Step::Read { messages }),
+        2 => Just(Step::Overtake),
         8 => Just(Step::Send),
         1 => (0..6_usize).prop_map(|lose| Step::Reconnect { lose }),
         1 => (0..2_usize).prop_map(|kind| Step::Refuse { kind }),

@@ -16,14 +16,15 @@ use super::{
 /// then as the followers are. Reasons are [`Reason::Fill`], [`Reason::Correction`] and
 /// [`Reason::Refresh`], since rows have no history.
 #[must_use]
-pub fn recompute(
-    rows: &[&BindingRow],
+pub fn recompute<'a>(
+    rows: impl IntoIterator<Item = &'a BindingRow>,
     members: &GroupMembers,
     settings: &Settings,
     now: Now,
 ) -> Vec<RowOperation> {
-    let clock = ServerClock::from_rows(rows, members, settings, now);
-    with_clock(rows, members, settings, &clock, now)
+    let rows: Vec<&BindingRow> = rows.into_iter().collect();
+    let clock = ServerClock::from_rows(&rows, members, settings, now);
+    with_clock(&rows, members, settings, &clock, now)
 }
 
 /// The same, with what is known of the server's clock.

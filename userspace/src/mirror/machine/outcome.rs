@@ -91,8 +91,9 @@ impl Mirror {
         self.give_back_but(id, &at_fault, failure.kind, now)
     }
 
-    /// After a commit, the table should hold the row: the server tells of changes first. If it does
-    /// not, somebody has deleted the row since, or the update met none.
+    /// After a commit, the table should hold what was written: the server tells of changes first. If
+    /// it does not, the outcome has overtaken the change, or somebody has changed or deleted the row
+    /// since, or the update met none.
     fn check_written(&mut self, row: InFlightRow, written: bool, now: Now) {
         let key = row.key;
         match row.need {
@@ -101,6 +102,16 @@ impl Mirror {
                 if self.table.find(uuid).is_some() {
                     self.table.remove(uuid);
                     self.follower_row_gone(key, now);
+                }
+            }
+            Need::Correct(_) | Need::Refresh(_) => {
+                let known = self.table.follower_row(key.ip, key.slot, row.mac);
+                let seen = known.is_none_or(|known| {
+                    known.mac == Some(row.mac) && known.timestamp >= row.timestamp
+                });
+                if !seen {
+                    let until = self.holds.unseen(key, &self.settings.pauses, now.at);
+                    self.wakes.no_later(key.ip, until);
                 }
             }
             Need::Insert if !self.table.has_row(key.ip, key.slot) => {

@@ -137,7 +137,13 @@ impl Mirror {
                 };
                 self.holds.taken(key, reason, now.at);
                 self.writing.insert(key);
-                taken.rows.push(InFlightRow { key, reason, need });
+                taken.rows.push(InFlightRow {
+                    key,
+                    reason,
+                    need,
+                    mac: view.truth.mac,
+                    timestamp: operation.write.timestamp(),
+                });
                 taken.operations.push(operation);
             }
             Err((skip, wake)) => {

@@ -49,6 +49,8 @@ pub(super) enum Step {
     Pass { ms: u32 },
     /// The driver reads some of what the server tells.
     Read { messages: usize },
+    /// The outcome of a transaction overtakes the changes that it made.
+    Overtake,
     /// The driver sends one transaction.
     Send,
     /// The connection breaks, and a new snapshot comes.
@@ -195,6 +197,13 @@ impl World {
             Step::Read { messages } => {
                 for _ in 0..messages {
                     self.read();
+                }
+            }
+            Step::Overtake => {
+                let outcome = |told: &Told| matches!(told, Told::Outcome(..));
+                let position = self.server.telling.iter().position(outcome);
+                if let Some(told) = position.and_then(|at| self.server.telling.remove(at)) {
+                    self.server.telling.push_front(told);
                 }
             }
             Step::Send => {

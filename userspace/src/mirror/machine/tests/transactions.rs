@@ -169,3 +169,20 @@ fn one_binding_for_five_hundred_followers_is_planned_in_a_moment() {
     bench.settle();
     assert_eq!(bench.mirror.status(bench.now).rows, 501);
 }
+
+#[test]
+fn an_outcome_that_overtakes_its_row_changes_writes_nothing_twice() {
+    let mut bench = Bench::synced(members("src", &["a", "b"]));
+    bench.learn("src", "192.0.2.1", MAC_A);
+    for expected in [Reason::NewBinding, Reason::MacChange] {
+        let batch = bench.take().unwrap();
+        assert_eq!(batch.operations[0].reason, expected);
+        bench.mirror.committed(batch.id, &[], bench.now);
+        assert_eq!(bench.take(), None);
+        bench.pass(3);
+        bench.commit(&batch);
+        bench.pass(1_000);
+        assert_eq!(bench.settle(), []);
+        bench.learn("src", "192.0.2.1", MAC_B);
+    }
+}
