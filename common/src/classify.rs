@@ -26,7 +26,7 @@ pub struct Policy {
 /// * A short or odd ARP body is still ARP ([`Kind::ArpOther`]); RARP is not.
 /// * ICMPv6 of fewer than 8 bytes, any fragment, and a packet of more than
 ///   [`wire::MAX_EXTENSION_HEADERS`] extension headers are not NDP to a flow.
-/// * Hop limit, ICMPv6 code and checksum are matched by no flow: notes at most.
+/// * IPv6 version, hop limit, ICMPv6 code and checksum are matched by no flow: notes at most.
 ///
 /// Where the userspace datapath (and so `ofproto/trace`) reads a frame differently:
 ///
@@ -35,7 +35,6 @@ pub struct Policy {
 /// | atomic fragment (offset 0, none follow) | not NDP | NDP |
 /// | IPv6 payload length 0 or beyond the frame | ignored | not NDP |
 /// | IPv6 payload length ends inside the ICMPv6 header | ignored | not NDP |
-/// | IPv6 version other than 6 | not NDP | NDP |
 /// | LLC control byte other than 3 | SNAP | not SNAP |
 /// | more extension headers than the bound | not NDP | NDP |
 #[inline(always)]

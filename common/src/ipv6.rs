@@ -1,7 +1,7 @@
 //! IPv6 extension headers (RFC 8200) and NDP (RFC 4861).
 //!
-//! The walk is the one of Open vSwitch's kernel datapath: it ignores the payload length, and any
-//! fragment header, an atomic one too, hides the ICMPv6 fields from the flows.
+//! The walk is the one of Open vSwitch's kernel datapath: it ignores version and payload length, and
+//! any fragment header, an atomic one too, hides the ICMPv6 fields from the flows.
 
 use crate::{Frame, Kind, Notes, wire};
 
@@ -16,10 +16,7 @@ pub(crate) fn read<F: Frame>(frame: &F, offset: usize, notes: &mut Notes) -> Kin
         *notes |= Notes::TRUNCATED;
         return Kind::NotNeighbour;
     };
-    let [version, _, _, _, length0, length1, next, hop_limit, ..] = header;
-    if version >> 4 != 6 {
-        return Kind::NotNeighbour;
-    }
+    let [_, _, _, _, length0, length1, next, hop_limit, ..] = header;
     let icmpv6 = match next {
         wire::NEXT_ICMPV6 => offset + wire::IPV6_HEADER,
         wire::NEXT_HOP_BY_HOP

@@ -13,9 +13,8 @@ pub(super) fn read(packet: &[u8], datapath: Datapath) -> (Kind, Notes) {
     if packet.len() < 40 {
         return (NOT_NDP, Notes::TRUNCATED);
     }
-    // etherparse refuses another version: put the right one there and see to it by hand.
+    // etherparse refuses another version, at which neither datapath looks.
     let mut header_bytes = packet[..40].to_vec();
-    let version = header_bytes[0] >> 4;
     header_bytes[0] = 0x60 | (header_bytes[0] & 0x0f);
     let Ok(header) = Ipv6HeaderSlice::from_slice(&header_bytes) else {
         return (NOT_NDP, Notes::TRUNCATED);
@@ -24,8 +23,7 @@ pub(super) fn read(packet: &[u8], datapath: Datapath) -> (Kind, Notes) {
     let promised = usize::from(header.payload_length());
     let payload = &packet[40..];
     let payload = match datapath {
-        // The kernel's walk refuses another version and does not look at the length.
-        Datapath::Kernel if version != 6 => return (NOT_NDP, Notes::default()),
+        // The kernel does not look at the length.
         Datapath::Kernel => payload,
         // Userspace refuses a length beyond the frame, and reads no padding.
         Datapath::Userspace => match payload.get(..promised) {
