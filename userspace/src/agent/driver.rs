@@ -280,6 +280,7 @@ impl Driver {
             skipped: topology.skipped.clone(),
             datapath: self.attachments.status(),
             steering: self.steering.borrow().clone(),
+            bad_bindings: self.mirrors.as_ref().map_or(0, Mirrors::bad_rows),
             mirror: self
                 .mirrors
                 .as_ref()

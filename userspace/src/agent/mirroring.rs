@@ -187,6 +187,8 @@ impl Mirrors {
                 .map(|row| BindingRow::parse(change.uuid, row));
             match &row {
                 Some(Ok(row)) => {
+                    // A row whose MAC cannot be read still holds its place in the index.
+                    self.bad_rows += u64::from(row.mac.is_none());
                     self.rows.insert(change.uuid, row.clone());
                 }
                 Some(Err(skip)) => {
@@ -312,6 +314,12 @@ impl Mirrors {
                 }
             }
         }
+    }
+
+    /// Rows seen since the start whose address or MAC is empty or cannot be read.
+    #[must_use]
+    pub const fn bad_rows(&self) -> u64 {
+        self.bad_rows
     }
 
     /// The mirrors' states by bridge.

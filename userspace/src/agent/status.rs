@@ -30,6 +30,8 @@ pub struct AgentStatus {
     pub datapath: Vec<DatapathStatus>,
     /// Flows, no-flood flags and static FDB by bridge.
     pub steering: Vec<BridgeSteering>,
+    /// Bindings seen since the start whose address or MAC is empty or cannot be read.
+    pub bad_bindings: u64,
     /// The mirrors by bridge.
     pub mirror: BTreeMap<String, mirror::Status>,
 }

@@ -49,6 +49,8 @@ pub struct BridgeSteering {
     pub flows: usize,
     /// Ports whose no-flood flag is wanted.
     pub no_flood_ports: usize,
+    /// Passes since the start.
+    pub checks: u64,
     /// Flows added since the start.
     pub flows_added: u64,
     /// Flows deleted since the start.
@@ -147,6 +149,7 @@ fn note(
     result: Result<Changes, SteeringError>,
 ) {
     bridge.clone_into(&mut record.bridge);
+    record.checks += 1;
     record.flows = plan.flows.len();
     record.no_flood_ports = plan.no_flood.len();
     match result {

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     agent::{self, AgentConfig},
     datapath::Hook,
-    mirror::{BindingRow, GroupMembers, RowWrite, Settings, recompute},
+    mirror::{GroupMembers, RowWrite, Settings, recompute},
     openflow::{NativeSwitch, Switch as _},
     plan::{self, Gates},
 };
@@ -231,10 +231,6 @@ async fn planned_bindings(
     let members = GroupMembers::of(group, addresses);
     let rows = live::binding_rows(&config.connection, model, &members).await?;
     let now = agent::mirroring::Clock::start().now();
-    let rows: Vec<BindingRow> = rows
-        .iter()
-        .filter_map(|(uuid, row)| BindingRow::parse(*uuid, row).ok())
-        .collect();
     let operations = recompute(&rows, &members, &Settings::default(), now);
     let bindings = operations.into_iter().map(|operation| DryRunBinding {
         bridge: Arc::clone(&group.bridge),

@@ -10,10 +10,8 @@ use crate::{
         databases::{MAC_BINDING, MAC_BINDING_COLUMNS, external_ids, request},
         model::Model,
     },
-    mirror::GroupMembers,
-    ovsdb::{
-        Change, Clause, MonitorCondition, MonitorRequest, Remote, Row, Snapshot, TableRequest, Uuid,
-    },
+    mirror::{BindingRow, GroupMembers},
+    ovsdb::{Change, Clause, MonitorCondition, MonitorRequest, Remote, Snapshot, TableRequest},
     rows::Database,
 };
 
@@ -114,7 +112,7 @@ pub(super) async fn binding_rows(
     connection: &Connection,
     model: &Model,
     members: &GroupMembers,
-) -> anyhow::Result<Vec<(Uuid, Row)>> {
+) -> anyhow::Result<Vec<BindingRow>> {
     let root = model
         .rows()
         .open_vswitch
@@ -134,8 +132,9 @@ pub(super) async fn binding_rows(
         MonitorRequest::new().table(table),
     )
     .await?;
-    Ok(changes
-        .into_iter()
-        .filter_map(|change| Some((change.uuid, change.new?)))
-        .collect())
+    // Rows without an address are nobody's binding; the running agent counts them.
+    let rows = changes
+        .iter()
+        .filter_map(|change| BindingRow::parse(change.uuid, change.new.as_ref()?).ok());
+    Ok(rows.collect())
 }

@@ -13,13 +13,16 @@ pub mod output;
 pub mod policy;
 pub mod status;
 
-use std::{io::Write as _, process::ExitCode};
+use std::{io::Write as _, process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
 use self::output::{Finding, Format, Output};
-use crate::plan::Gates;
+use crate::{
+    mirror::{BindingRow, GroupMembers, Settings},
+    plan::Gates,
+};
 
 /// Done, and something was found.
 const FOUND: u8 = 1;
@@ -83,7 +86,7 @@ pub enum Command {
     /// Show the desired flows of a bridge, or how they differ from what is installed
     Flows(LiveFlowsArgs),
     /// Show the source's bindings and which followers lack them
-    //BINDINGS
+    Bindings(LiveBindingsArgs),
     /// Take our flows, flags, entries, programs and pins off the node
     Cleanup(cleanup::CleanupArgs),
     /// Print the version
@@ -96,6 +99,17 @@ pub struct LiveFlowsArgs {
     /// What to show
     #[command(flatten)]
     pub flows: flows::FlowsArgs,
+    /// Where things are
+    #[command(flatten)]
+    pub connection: connection::ConnectionArgs,
+}
+
+/// `neighsteer bindings` and where to look.
+#[derive(Debug, clap::Args)]
+pub struct LiveBindingsArgs {
+    /// What to show
+    #[command(flatten)]
+    pub bindings: bindings::BindingsArgs,
     /// Where things are
     #[command(flatten)]
     pub connection: connection::ConnectionArgs,
@@ -185,6 +199,7 @@ fn run(cli: Cli, stdout: &mut (dyn std::io::Write + Send)) -> anyhow::Result<Fin
         Command::Agent(args) => runtime()?.block_on(agent::run(&args, &mut output)),
         Command::Status(args) => runtime()?.block_on(status::run(&args, &mut output)),
 
+        Command::Bindings(args) => runtime()?.block_on(show_bindings(&args, &mut output)),
         Command::Cleanup(args) => runtime()?.block_on(cleanup::run(&args, &mut output)),
         Command::Flows(args) => runtime()?.block_on(async {
             let connection = args.connection.parse(live::PATIENCE)?;
@@ -208,6 +223,50 @@ fn run(cli: Cli, stdout: &mut (dyn std::io::Write + Send)) -> anyhow::Result<Fin
             })
         }),
     }
+}
+
+async fn show_bindings(
+    args: &LiveBindingsArgs,
+    output: &mut Output<'_>,
+) -> anyhow::Result<Finding> {
+    let connection = args.connection.parse(live::PATIENCE)?;
+    let model = live::model(&connection).await?;
+    let groups = &model.topology().groups;
+    if let Some(bridge) = &args.bindings.bridge
+        && model.topology().group(bridge).is_none()
+    {
+        anyhow::bail!(
+            "no gateway routers of this node share bridge {bridge}; `neighsteer flows` says which do"
+        );
+    }
+    let now = crate::agent::mirroring::Clock::start().now();
+    let mut reports = Vec::new();
+    for group in groups {
+        if args
+            .bindings
+            .bridge
+            .as_ref()
+            .is_some_and(|bridge| **bridge != *group.bridge)
+        {
+            continue;
+        }
+        let members = GroupMembers::of(group, Arc::default());
+        let rows = live::binding_rows(&connection, &model, &members).await?;
+        let rows: Vec<&BindingRow> = rows.iter().collect();
+        reports.push(bindings::report(
+            &group.bridge,
+            &members,
+            &rows,
+            &Settings::default(),
+            now,
+        ));
+    }
+    let settled = bindings::print(&reports, &args.bindings, output.is_json(), output.writer)?;
+    Ok(if settled {
+        Finding::Clean
+    } else {
+        Finding::Found
+    })
 }
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {

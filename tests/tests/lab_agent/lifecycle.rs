@@ -1,0 +1,120 @@
+//! Start, stop, restart, clean up.
+
+use neighsteer_tests::lab::Network;
+
+use crate::rig::{PATIENCE, Rig, STEER, now_ms};
+
+#[test]
+fn sigterm_ends_the_agent_with_0_and_a_restart_writes_nothing_again() {
+    let rig = Rig::start(2, &[]);
+    let mut agent = rig.steering_agent();
+    let status = agent.terminate(PATIENCE).unwrap();
+    assert_eq!(status.code(), Some(0), "{}", agent.log());
+    let _agent = rig.steering_agent();
+    let bridge = &rig.status()["steering"][0];
+    assert_eq!(
+        (
+            &bridge["flows_added"],
+            &bridge["flags_changed"],
+            &bridge["fdb_changed"]
+        ),
+        (&0.into(), &0.into(), &0.into())
+    );
+}
+
+#[test]
+fn cleanup_takes_everything_of_ours_off_and_nothing_else() {
+    let rig = Rig::start(3, &[]);
+    // One flag is somebody else's.
+    for network in rig.lab.udns() {
+        rig.lab
+            .set_no_flood(network, network == Network(1))
+            .unwrap();
+    }
+    assert!(!rig.lab.has_static_fdb_entry().unwrap());
+    let flows = rig.lab.flows("br-ex").unwrap().len();
+    let mut agent = rig.steering_agent();
+    let refused = rig.run(&["cleanup"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains(&format!("pid {}", agent.pid())));
+    agent.terminate(PATIENCE).unwrap();
+
+    let cleaned = rig.run(&["cleanup"]);
+    assert!(cleaned.status.success(), "{cleaned:?}");
+    assert_eq!(rig.lab.flows("br-ex").unwrap().len(), flows);
+    assert_eq!(rig.lab.no_flood_ports().unwrap(), [Network(1).patch_port()]);
+    assert!(!rig.lab.has_static_fdb_entry().unwrap());
+    let attached = rig
+        .lab
+        .node_netns()
+        .command("tc")
+        .args(["filter", "show", "dev", &rig.lab.uplink(), "ingress"])
+        .output()
+        .unwrap();
+    assert!(attached.stdout.is_empty(), "{attached:?}");
+    let again = rig.run(&["cleanup"]);
+    assert!(
+        String::from_utf8_lossy(&again.stdout).contains("nothing of ours"),
+        "{again:?}"
+    );
+}
+
+#[test]
+fn a_dry_run_says_what_it_would_write_and_writes_nothing() {
+    let rig = Rig::start(2, &[]);
+    for network in rig.lab.udns() {
+        rig.lab.set_no_flood(network, false).unwrap();
+    }
+    rig.lab
+        .insert_mac_binding(
+            Network::DEFAULT,
+            "172.18.7.7",
+            "02:aa:00:00:00:09",
+            now_ms(),
+        )
+        .unwrap();
+    let flows = rig.lab.flows("br-ex").unwrap();
+    let output = rig.run(&[&["agent", "--dry-run", "--output", "json"], &STEER[..]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let bridge = report["bridges"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|bridge| bridge["bridge"] == "br-ex")
+        .unwrap();
+    assert_eq!(bridge["add_flows"].as_array().unwrap().len(), 4, "{report}");
+    assert_eq!(bridge["no_flood"].as_array().unwrap().len(), 2, "{report}");
+    assert_eq!(report["attach"], serde_json::json!([rig.lab.uplink()]));
+    assert_eq!(rig.lab.flows("br-ex").unwrap().len(), flows.len());
+    assert_eq!(rig.lab.no_flood_ports().unwrap(), Vec::<String>::new());
+    assert_eq!(
+        rig.lab
+            .mac_bindings("172.18.7.7".parse().unwrap())
+            .unwrap()
+            .len(),
+        1
+    );
+    assert!(!rig.lab.state_directory().exists());
+}
+
+#[test]
+fn the_commands_that_look_agree_with_what_the_agent_did() {
+    let rig = Rig::start(2, &[]);
+    let before = rig.run(&["flows", "--diff"]);
+    assert_eq!(before.status.code(), Some(1), "{before:?}");
+    let _agent = rig.steering_agent();
+    let after = rig.run(&["flows", "--diff"]);
+    assert_eq!(after.status.code(), Some(0), "{after:?}");
+    rig.lab
+        .insert_mac_binding(
+            Network::DEFAULT,
+            "172.18.7.7",
+            "02:aa:00:00:00:09",
+            now_ms(),
+        )
+        .unwrap();
+    rig.wait_for_bindings("172.18.7.7".parse().unwrap(), &[0, 1, 2]);
+    let bindings = rig.run(&["bindings", "--output", "json"]);
+    assert_eq!(bindings.status.code(), Some(0), "{bindings:?}");
+}

@@ -1,0 +1,8 @@
+//! The agent on a real node: databases, switch, kernel and pods.
+
+mod errors;
+mod lifecycle;
+mod mirroring;
+mod observing;
+mod rig;
+mod steering;
