@@ -2,19 +2,19 @@
 
 use crate::{
     Frame, Kind, Notes,
-    ethernet::{Ethernet, is_odd_sender},
+    ethernet::{self, is_odd_sender},
     wire,
 };
 
-/// What an ARP body says.
+/// What an ARP body at `offset` says.
 ///
 /// Open vSwitch takes the operation of a body of Ethernet and IPv4 addresses only; any other body
 /// is ARP all the same.
 #[inline(always)]
-pub(crate) fn read<F: Frame>(frame: &F, ethernet: &Ethernet, notes: &mut Notes) -> Kind {
-    let Some(body): Option<[u8; wire::ARP_BODY]> = frame.load(ethernet.body) else {
+pub(crate) fn read<F: Frame>(frame: &F, offset: usize, notes: &mut Notes) -> Kind {
+    let Some(body): Option<[u8; wire::ARP_BODY]> = frame.load(offset) else {
         *notes |= Notes::TRUNCATED;
-        if let Some(sizes) = frame.load(ethernet.body)
+        if let Some(sizes) = frame.load(offset)
             && !is_ethernet_and_ipv4(sizes)
         {
             *notes |= Notes::ODD_ARP_SIZES;
@@ -49,7 +49,7 @@ pub(crate) fn read<F: Frame>(frame: &F, ethernet: &Ethernet, notes: &mut Notes) 
         t3,
     ] = addresses;
     let sender_mac = [m0, m1, m2, m3, m4, m5];
-    if sender_mac != ethernet.source {
+    if ethernet::source(frame) != Some(sender_mac) {
         *notes |= Notes::SENDER_MAC_DIFFERS;
     }
     if is_odd_sender(sender_mac) {

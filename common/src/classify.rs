@@ -1,10 +1,6 @@
 //! The one classifier.
 
-use crate::{
-    Decision, Frame, Kind, Notes, Verdict, arp,
-    ethernet::{self, Ethernet},
-    ipv6, wire,
-};
+use crate::{Decision, Frame, Kind, Notes, Verdict, arp, ethernet, ipv6, wire};
 
 /// What the classifier must know of the bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,63 +35,92 @@ pub struct Policy {
 /// | more extension headers than the bound | not NDP | NDP |
 #[inline(always)]
 pub fn classify<F: Frame>(frame: &F, policy: Option<&Policy>) -> Verdict {
-    let ethernet = match ethernet::read(frame) {
-        Ok(ethernet) => ethernet,
-        Err(notes) => return verdict(Kind::NotNeighbour, passed(policy), notes),
-    };
-    let mut notes = Notes::default();
-    let kind = match ethernet.ethertype {
-        wire::ETHERTYPE_ARP => arp::read(frame, &ethernet, &mut notes),
-        wire::ETHERTYPE_IPV6 => ipv6::read(frame, ethernet.body, &mut notes),
-        _ => Kind::NotNeighbour,
-    };
-    if matches!(kind, Kind::NotNeighbour) {
-        return verdict(kind, passed(policy), notes);
-    }
-    if ethernet::is_odd_sender(ethernet.source) {
-        notes |= Notes::ODD_SENDER;
-    }
-    let decision = match policy {
-        Some(policy) => decide(frame, &ethernet, kind, policy),
-        None => Decision::Undecided,
-    };
-    verdict(kind, decision, notes)
+    Recognised::in_frame(frame).judge(frame, policy)
 }
 
-#[inline(always)]
-const fn verdict(kind: Kind, decision: Decision, notes: Notes) -> Verdict {
-    Verdict {
-        kind,
-        decision,
-        notes,
-    }
-}
-
-/// The decision about a frame that is not neighbour traffic.
-#[inline(always)]
-const fn passed(policy: Option<&Policy>) -> Decision {
-    match policy {
-        Some(_) => Decision::Normal,
-        None => Decision::Undecided,
-    }
-}
-
-/// What the flow table does with a frame that is ARP or NDP to it.
+/// What a frame is; what becomes of it is not decided yet.
 ///
-/// With a gateway VLAN the outermost tag's VLAN ID must be that one (`dl_vlan`): an untagged frame
-/// and a priority tag are in no VLAN. Without one, the flows match frames of any VLAN.
-#[inline(always)]
-fn decide<F: Frame>(frame: &F, ethernet: &Ethernet, kind: Kind, policy: &Policy) -> Decision {
-    if ethernet.is_to_group() {
-        return Decision::Flood;
+/// The two steps of [`classify`], for a caller that gives up on a frame in between: most traffic is
+/// neither ARP nor NDP, and needs neither addresses nor a policy to be seen as such.
+#[derive(Clone, Copy, Debug)]
+pub struct Recognised {
+    kind: Kind,
+    notes: Notes,
+    vlan_in_frame: u16,
+}
+
+impl Recognised {
+    /// Looks at a frame.
+    #[inline(always)]
+    pub fn in_frame<F: Frame>(frame: &F) -> Self {
+        let mut notes = Notes::default();
+        match ethernet::read(frame) {
+            Ok(ethernet) => Self {
+                kind: match ethernet.ethertype {
+                    wire::ETHERTYPE_ARP => arp::read(frame, ethernet.body, &mut notes),
+                    wire::ETHERTYPE_IPV6 => ipv6::read(frame, ethernet.body, &mut notes),
+                    _ => Kind::NotNeighbour,
+                },
+                notes,
+                vlan_in_frame: ethernet.vlan_in_frame,
+            },
+            Err(notes) => Self {
+                kind: Kind::NotNeighbour,
+                notes,
+                vlan_in_frame: ethernet::NO_VLAN,
+            },
+        }
     }
-    if ethernet.destination != policy.bridge_mac {
-        return Decision::Normal;
+
+    /// Whether the frame is ARP or NDP.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_neighbour(&self) -> bool {
+        !matches!(self.kind, Kind::NotNeighbour)
     }
-    if policy.gateway_vlan.is_some() && ethernet.vlan_id(frame) != policy.gateway_vlan {
-        return Decision::Normal;
+
+    /// Decides about the same frame.
+    #[inline(always)]
+    pub fn judge<F: Frame>(self, frame: &F, policy: Option<&Policy>) -> Verdict {
+        let mut notes = self.notes;
+        if self.is_neighbour() && ethernet::source(frame).is_some_and(ethernet::is_odd_sender) {
+            notes |= Notes::ODD_SENDER;
+        }
+        Verdict {
+            kind: self.kind,
+            decision: match policy {
+                Some(policy) => self.decide(frame, policy),
+                None => Decision::Undecided,
+            },
+            notes,
+        }
     }
-    steer(kind)
+
+    /// What the flow table does with the frame.
+    ///
+    /// With a gateway VLAN the outermost tag's VLAN ID must be that one (`dl_vlan`): an untagged
+    /// frame and a priority tag are in no VLAN. Without one, the flows match frames of any VLAN.
+    #[inline(always)]
+    fn decide<F: Frame>(&self, frame: &F, policy: &Policy) -> Decision {
+        if !self.is_neighbour() {
+            return Decision::Normal;
+        }
+        let Some(destination) = ethernet::destination(frame) else {
+            return Decision::Normal;
+        };
+        if ethernet::is_group(destination) {
+            return Decision::Flood;
+        }
+        if destination != policy.bridge_mac {
+            return Decision::Normal;
+        }
+        if let Some(gateway_vlan) = policy.gateway_vlan
+            && ethernet::outer_vlan(frame, self.vlan_in_frame) != gateway_vlan
+        {
+            return Decision::Normal;
+        }
+        steer(self.kind)
+    }
 }
 
 /// The priority-52 flow that takes a unicast frame to the bridge MAC.

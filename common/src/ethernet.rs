@@ -2,36 +2,42 @@
 
 use crate::{Frame, Notes, wire};
 
-/// An Ethernet header that was read in full.
+/// What stands before a frame's body, addresses aside.
 pub(crate) struct Ethernet {
-    pub(crate) destination: [u8; 6],
-    pub(crate) source: [u8; 6],
     /// The type behind the tags that are read, and behind LLC/SNAP.
     pub(crate) ethertype: u16,
     /// Where the body begins.
     pub(crate) body: usize,
-    /// The TCI of the outermost tag that stands in the frame.
-    tci_in_frame: Option<u16>,
+    /// The VLAN ID of the outermost tag in the frame: 0 for a priority tag, [`NO_VLAN`] without a
+    /// tag.
+    pub(crate) vlan_in_frame: u16,
 }
 
-impl Ethernet {
-    /// The VLAN ID of the outermost tag, wherever it is: 0 for a priority tag.
-    ///
-    /// A tag beside the frame is always the outermost one.
-    #[inline(always)]
-    pub(crate) fn vlan_id<F: Frame>(&self, frame: &F) -> Option<u16> {
-        let tci = match frame.outer_tag() {
-            Some(tag) => Some(tag.tci),
-            None => self.tci_in_frame,
-        };
-        tci.map(|tci| tci & wire::VLAN_ID_MASK)
-    }
+/// No VLAN ID, which has 12 bits. An `Option` would leave its number unset, and older verifiers
+/// refuse a program that saves an unset register.
+pub(crate) const NO_VLAN: u16 = 0xffff;
 
-    /// Whether the group bit of the destination is set.
-    #[inline(always)]
-    pub(crate) const fn is_to_group(&self) -> bool {
-        is_group(self.destination)
+/// The VLAN ID of the outermost tag, wherever it is: 0 for a priority tag, [`NO_VLAN`] without one.
+///
+/// A tag beside the frame is always the outermost one.
+#[inline(always)]
+pub(crate) fn outer_vlan<F: Frame>(frame: &F, vlan_in_frame: u16) -> u16 {
+    match frame.outer_tag() {
+        Some(tag) => tag.tci & wire::VLAN_ID_MASK,
+        None => vlan_in_frame,
     }
+}
+
+/// The destination address.
+#[inline(always)]
+pub(crate) fn destination<F: Frame>(frame: &F) -> Option<[u8; 6]> {
+    frame.load(0)
+}
+
+/// The source address.
+#[inline(always)]
+pub(crate) fn source<F: Frame>(frame: &F) -> Option<[u8; 6]> {
+    frame.load(6)
 }
 
 /// Whether an address is multicast or broadcast.
@@ -47,17 +53,18 @@ pub(crate) const fn is_odd_sender(mac: [u8; 6]) -> bool {
     is_group(mac) || a | b | c | d | e | f == 0
 }
 
-/// Reads addresses, tags and the type, or says that the frame is too short for them.
+/// Reads tags and the type, or says that the frame is too short for them.
+///
+/// Addresses are left for later: most frames are neither ARP nor NDP and need none.
 #[inline(always)]
 pub(crate) fn read<F: Frame>(frame: &F) -> Result<Ethernet, Notes> {
-    let header: [u8; wire::ETHERNET_HEADER] = frame.load(0).ok_or(Notes::TRUNCATED)?;
-    let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = header;
+    let ethertype = frame
+        .load(wire::ETHERNET_TYPE_OFFSET)
+        .ok_or(Notes::TRUNCATED)?;
     let mut ethernet = Ethernet {
-        destination: [d0, d1, d2, d3, d4, d5],
-        source: [s0, s1, s2, s3, s4, s5],
-        ethertype: u16::from_be_bytes([t0, t1]),
+        ethertype: u16::from_be_bytes(ethertype),
         body: wire::ETHERNET_HEADER,
-        tci_in_frame: None,
+        vlan_in_frame: NO_VLAN,
     };
     if wire::is_tag(ethernet.ethertype) {
         read_tags(frame, &mut ethernet)?;
@@ -72,7 +79,7 @@ pub(crate) fn read<F: Frame>(frame: &F) -> Result<Ethernet, Notes> {
 #[inline(always)]
 fn read_tags<F: Frame>(frame: &F, ethernet: &mut Ethernet) -> Result<(), Notes> {
     let (tci, inner) = read_tag(frame, wire::ETHERNET_HEADER)?;
-    ethernet.tci_in_frame = Some(tci);
+    ethernet.vlan_in_frame = tci & wire::VLAN_ID_MASK;
     ethernet.ethertype = inner;
     ethernet.body = wire::ETHERNET_HEADER + wire::VLAN_TAG;
     if wire::is_tag(inner) && frame.outer_tag().is_none() {

@@ -13,8 +13,15 @@ pub struct OuterTag {
 pub trait Frame {
     /// `N` bytes from `offset`, or `None` where the frame ends before.
     ///
-    /// The verifier accepts a load only where `offset` is a constant or provably bounded.
+    /// `offset` must be one of few constants on every path: then any verifier accepts the load, and
+    /// it costs next to nothing.
     fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]>;
+
+    /// The same for an offset that was computed from the frame. In the kernel this is a helper call,
+    /// which leaves the verifier nothing to prove about the offset.
+    fn load_computed<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        self.load(offset)
+    }
 
     /// The tag that the context carries beside the frame (`vlan_present` on tc).
     fn outer_tag(&self) -> Option<OuterTag> {

@@ -19,7 +19,7 @@ pub mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use classify::{Policy, classify};
+pub use classify::{Policy, Recognised, classify};
 pub use frame::{Bytes, Frame, OuterTag};
 pub use verdict::{Decision, Kind, Notes, Verdict};
 pub use wire::MAX_EXTENSION_HEADERS;

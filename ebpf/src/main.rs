@@ -11,7 +11,7 @@ use aya_ebpf::{
     macros::{classifier, xdp},
     programs::{TcContext, XdpContext},
 };
-use neighsteer_common::{Kind, classify};
+use neighsteer_common::Recognised;
 use neighsteer_ebpf::{account, packet, settings::settings};
 
 #[unsafe(no_mangle)]
@@ -21,10 +21,11 @@ static LICENSE: [u8; 13] = neighsteer_ebpf::LICENSE;
 /// tc ingress, by TCX or clsact. Later programs run as if this one were not there.
 #[classifier]
 pub fn tc_ingress(context: TcContext) -> i32 {
-    let settings = settings();
     let frame = packet::TcFrame::new(&context);
-    let verdict = classify(&frame, settings.policy().as_ref());
-    if !matches!(verdict.kind, Kind::NotNeighbour) {
+    let recognised = Recognised::in_frame(&frame);
+    if recognised.is_neighbour() {
+        let settings = settings();
+        let verdict = recognised.judge(&frame, settings.policy().as_ref());
         account::count(
             frame.interface_index(),
             settings.direction,
@@ -48,10 +49,11 @@ pub fn tc_ingress(context: TcContext) -> i32 {
 /// XDP, for datapaths that take frames before tc.
 #[xdp(frags)]
 pub fn xdp_ingress(context: XdpContext) -> u32 {
-    let settings = settings();
     let frame = packet::XdpFrame::new(&context);
-    let verdict = classify(&frame, settings.policy().as_ref());
-    if !matches!(verdict.kind, Kind::NotNeighbour) {
+    let recognised = Recognised::in_frame(&frame);
+    if recognised.is_neighbour() {
+        let settings = settings();
+        let verdict = recognised.judge(&frame, settings.policy().as_ref());
         account::count(
             frame.interface_index(),
             settings.direction,

@@ -44,10 +44,9 @@ impl<'a> TcFrame<'a> {
         unsafe { (*self.context.skb.skb).ifindex }
     }
 
-    /// The helper reads what lies outside the linear part of the socket buffer.
-    #[cold]
+    /// The helper reads what lies outside the linear part of the socket buffer, too.
     #[inline(always)]
-    fn load_beyond<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+    fn load_by_helper<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         let mut bytes = MaybeUninit::<[u8; N]>::uninit();
         // SAFETY: the context is the kernel's, `bytes` has room for `N`.
         let status = unsafe {
@@ -69,8 +68,13 @@ impl Frame for TcFrame<'_> {
         // SAFETY: the verifier proves that a load lies between `start` and `end`.
         match unsafe { load_linear(self.start, self.end, offset) } {
             Some(bytes) => Some(bytes),
-            None => self.load_beyond(offset),
+            None => self.load_by_helper(offset),
         }
+    }
+
+    #[inline(always)]
+    fn load_computed<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        self.load_by_helper(offset)
     }
 
     #[inline(always)]
@@ -118,10 +122,9 @@ impl<'a> XdpFrame<'a> {
         self.context.ingress_ifindex() as u32
     }
 
-    /// The helper reads what lies in further buffers.
-    #[cold]
+    /// The helper reads what lies in further buffers, too.
     #[inline(always)]
-    fn load_beyond<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+    fn load_by_helper<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         let mut bytes = MaybeUninit::<[u8; N]>::uninit();
         // SAFETY: the context is the kernel's, `bytes` has room for `N`.
         let status = unsafe {
@@ -143,8 +146,13 @@ impl Frame for XdpFrame<'_> {
         // SAFETY: the verifier proves that a load lies between `start` and `end`.
         match unsafe { load_linear(self.start, self.end, offset) } {
             Some(bytes) => Some(bytes),
-            None => self.load_beyond(offset),
+            None => self.load_by_helper(offset),
         }
+    }
+
+    #[inline(always)]
+    fn load_computed<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        self.load_by_helper(offset)
     }
 }
 
