@@ -1,7 +1,7 @@
 //! IPv6 extension headers (RFC 8200) and NDP (RFC 4861).
 //!
-//! The walk is the one of Open vSwitch's kernel datapath: it ignores version and payload length, and any
-//! fragment header, an atomic one too, hides the ICMPv6 fields from the flows.
+//! The walk is the one of Open vSwitch's kernel datapath: it ignores version and payload length, and
+//! any fragment header, an atomic one too, hides the ICMPv6 fields from the flows.
 
 use crate::{Frame, Kind, Notes, wire};
 

@@ -46,7 +46,9 @@ pub fn can_run(frame: &[u8]) -> bool {
     frame.len() >= least
 }
 
-fn object(name: &str) -> PathBuf {
+/// An object of `cargo xtask build-ebpf`.
+#[must_use]
+pub fn object(name: &str) -> PathBuf {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(
         || {
             [env!("CARGO_MANIFEST_DIR"), "..", "target"]

@@ -1,7 +1,6 @@
 //! The OVN lab and what the tests share.
 #![forbid(unsafe_code)]
 
-pub mod bpf;
 pub mod corpus;
 pub mod database;
 pub mod dummy_switch;

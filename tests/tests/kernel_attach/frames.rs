@@ -8,8 +8,11 @@ use crate::rig::*;
 const CUSTOMER: u16 = 0x8100;
 const SERVICE: u16 = 0x88a8;
 
+/// Tags as `(TPID, TCI)`, the outermost first.
+type Tags = &'static [(u16, u16)];
+
 /// Decisions with gateway VLAN 5, and without one.
-const TAGGED: [(&[(u16, u16)], Decision, Decision); 8] = [
+const TAGGED: [(Tags, Decision, Decision); 8] = [
     (&[], Decision::Normal, Decision::SteerArp),
     (&[(CUSTOMER, 5)], Decision::SteerArp, Decision::SteerArp),
     (&[(SERVICE, 0xe005)], Decision::SteerArp, Decision::SteerArp),
@@ -136,42 +139,6 @@ fn where_the_driver_has_no_xdp_the_stack_runs_it() {
     assert_eq!(again.mode, Mode::XdpGeneric);
     assert!(again.replaced);
     assert!(datapath::detach("lo", &rig.bpffs()).unwrap());
-}
-
-#[test]
-fn the_mark_is_the_tag_plus_the_decision_and_only_where_it_is_asked_for() {
-    let Some(rig) = Rig::new() else { return };
-    let marks = |tag: u32| {
-        let mut options = rig.options(Hook::Tc);
-        options.tag = Some(tag);
-        datapath::attach(&options).unwrap();
-        // A filter behind ours counts what carries the mark.
-        let steered = format!("0x{:x}", tag + Decision::SteerArp as u32);
-        run("tc", &["qdisc", "replace", "dev", UPLINK, "clsact"]);
-        run(
-            "tc",
-            &[
-                "filter", "add", "dev", UPLINK, "ingress", "protocol", "all", "prio", "200",
-                "handle", &steered, "fw", "action", "ok",
-            ],
-        );
-    };
-    let counted = || {
-        let shown = run("tc", &["-s", "filter", "show", "dev", UPLINK, "ingress"]);
-        let (_, rest) = shown.split_once("Sent ").expect(&shown);
-        let packets = rest.split_whitespace().nth(2).unwrap();
-        packets.parse::<u64>().unwrap()
-    };
-    marks(0x5200);
-    send(&arp_reply(BRIDGE_MAC));
-    rig.expect(Kind::ArpReply, Decision::SteerArp, 1);
-    send(&arp_reply(BROADCAST));
-    rig.expect(Kind::ArpReply, Decision::Flood, 1);
-    assert_eq!(counted(), 1);
-    rig.attach(Hook::Tc);
-    send(&arp_reply(BRIDGE_MAC));
-    rig.expect(Kind::ArpReply, Decision::SteerArp, 2);
-    assert_eq!(counted(), 1);
 }
 
 #[test]

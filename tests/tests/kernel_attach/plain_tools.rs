@@ -1,17 +1,16 @@
 //! The shipped object under plain bpftool and tc, without the agent.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use neighsteer_common::{Decision, Kind};
+use neighsteer_tests::{kernel, lab::wait_until};
 
 use crate::rig::*;
 
 #[test]
 fn bpftool_loads_the_object_and_prints_the_counters_by_field() {
     let Some(rig) = Rig::new() else { return };
-    let Some((object, pins)) = object_and_bpffs(&rig) else {
-        return;
-    };
+    let (object, pins) = object_and_bpffs(&rig);
     run(
         "bpftool",
         &[
@@ -54,14 +53,12 @@ fn bpftool_loads_the_object_and_prints_the_counters_by_field() {
             ],
         )
     };
-    let dumped = neighsteer_tests::lab::wait_until(
-        std::time::Duration::from_secs(10),
-        "a counted frame",
-        || match dump() {
+    let dumped = wait_until(Duration::from_secs(10), "a counted frame", || {
+        match dump() {
             empty if empty.trim() == "[]" => Err(empty),
             dumped => Ok(dumped),
-        },
-    )
+        }
+    })
     .unwrap();
     let dumped: serde_json::Value = serde_json::from_str(&dumped).unwrap();
     let entry = &dumped[0]["formatted"];
@@ -86,9 +83,7 @@ fn bpftool_loads_the_object_and_prints_the_counters_by_field() {
 #[test]
 fn tc_loads_the_object_by_section() {
     let Some(rig) = Rig::new() else { return };
-    let Some((object, _)) = object_and_bpffs(&rig) else {
-        return;
-    };
+    let (object, _) = object_and_bpffs(&rig);
     run("tc", &["qdisc", "add", "dev", UPLINK, "clsact"]);
     run(
         "tc",
@@ -111,15 +106,11 @@ fn tc_loads_the_object_by_section() {
 }
 
 /// The path of the shipped object, and a mounted bpffs.
-fn object_and_bpffs(rig: &Rig) -> Option<(String, String)> {
-    let object = neighsteer_tests::bpf::object("neighsteer.bpf.o");
-    if !object.exists() {
-        println!("SKIPPED: {} is missing", object.display());
-        return None;
-    }
+fn object_and_bpffs(rig: &Rig) -> (String, String) {
+    let object = kernel::object(kernel::SHIPPED);
     neighsteer::datapath::bpffs::ensure(&rig.bpffs()).unwrap();
-    Some((
+    (
         object.to_str().unwrap().to_owned(),
         rig.bpffs().to_str().unwrap().to_owned(),
-    ))
+    )
 }

@@ -10,7 +10,7 @@ use std::{
 
 use neighsteer::datapath::{self, AttachOptions, Attached, Counter, Hook};
 use neighsteer_common::{Decision, Kind, Policy};
-use neighsteer_tests::lab::wait_until;
+use neighsteer_tests::{kernel, lab::wait_until};
 use nix::{
     mount::{MsFlags, mount},
     sched::{CloneFlags, unshare},
@@ -43,7 +43,7 @@ pub struct Rig {
 impl Rig {
     /// A fresh pair of interfaces, or `None` where this machine cannot have one.
     pub fn new() -> Option<Self> {
-        if let Err(reason) = neighsteer_tests::bpf::available() {
+        if let Some(reason) = kernel::missing() {
             println!("SKIPPED: {reason}");
             return None;
         }

@@ -11,7 +11,7 @@ use neighsteer_common::{Bytes, Policy, Verdict, classify};
 use serde::Serialize;
 
 use super::capture::{Capture, CaptureError, CapturedFrame};
-use crate::ids::Mac;
+use super::policy::PolicyArgs;
 
 /// Classify the frames of a pcap, a pcapng or lines of hex
 ///
@@ -30,18 +30,9 @@ pub struct ClassifyArgs {
     /// The capture; `-` or nothing is the standard input
     pub file: Option<PathBuf>,
 
-    /// MAC address that the bridge and its gateway routers share; without it nothing is decided
-    #[arg(long, value_name = "MAC")]
-    pub bridge_mac: Option<Mac>,
-
-    /// Gateway VLAN ID, if the node has one
-    #[arg(
-        long,
-        value_name = "ID",
-        requires = "bridge_mac",
-        value_parser = clap::value_parser!(u16).range(1..=4094)
-    )]
-    pub vlan: Option<u16>,
+    /// What decisions are made by
+    #[command(flatten)]
+    pub policy: PolicyArgs,
 }
 
 /// Why not every frame got its verdict.
@@ -104,13 +95,6 @@ impl ClassifyArgs {
             _ => Ok(Box::new(io::stdin().lock())),
         }
     }
-
-    fn policy(&self) -> Option<Policy> {
-        self.bridge_mac.map(|mac| Policy {
-            bridge_mac: mac.0,
-            gateway_vlan: self.vlan,
-        })
-    }
 }
 
 /// Prints a verdict for each frame of `input`, a line each, as text or as JSON, and says how many
@@ -130,7 +114,7 @@ pub fn run(
 ) -> Result<u64, ClassifyError> {
     let output = RefCell::new(BufWriter::new(output));
     let mut printer = Printer {
-        policy: args.policy(),
+        policy: args.policy.policy(),
         json,
         output: &output,
         index: 0,
