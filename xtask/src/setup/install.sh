@@ -39,7 +39,7 @@ $before
 $link
 "*) continue ;; esac
     case $link in
-    /etc/systemd/system/*.service)
+    /etc/systemd/system/*)
         if command -v systemctl >/dev/null; then
             systemctl --quiet disable "${link##*/}"
         else
