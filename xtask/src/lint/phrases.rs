@@ -6,7 +6,7 @@ use std::{fs, path::Path, process::Command};
 use crate::exec;
 
 /// Hosts that sources and documentation may refer to.
-const HOSTS: [&str; 14] = [
+const HOSTS: [&str; 15] = [
     "127.0.0.1",
     "docs.openvswitch.org",
     "docs.ovn.org",
@@ -15,6 +15,7 @@ const HOSTS: [&str; 14] = [
     "localhost",
     "man7.org",
     "ovn-kubernetes.io",
+    "rustup.rs",
     "semver.org",
     "www.apache.org",
     "www.gnu.org",
