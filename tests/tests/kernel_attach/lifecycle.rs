@@ -17,11 +17,11 @@ fn attaching_mounts_bpffs_pins_everything_and_counts() {
     assert!(!rig.bpffs().exists());
     let attached = rig.attach(Hook::Tc);
     assert!(!attached.replaced && !attached.counters_kept);
-    assert_eq!(attached.mode, Mode::Tcx);
-    for pin in ["counters", "program", "link"] {
+    assert_eq!(attached.mode, tc_mode());
+    for pin in pin_names(attached.mode) {
         assert!(rig.pins().join(pin).exists(), "{pin}");
     }
-    assert_eq!(entries(&rig.pins()), 3);
+    assert_eq!(entries(&rig.pins()), pin_names(attached.mode).len());
 
     send(&arp_reply(BRIDGE_MAC));
     send(&arp_reply(BROADCAST));
@@ -39,7 +39,7 @@ fn attaching_mounts_bpffs_pins_everything_and_counts() {
     assert_eq!(attachments.len(), 1);
     assert_eq!(attachments[0].interface, UPLINK);
     assert_eq!(attachments[0].state, State::Attached);
-    assert_eq!(attachments[0].mode, Some(Mode::Tcx));
+    assert_eq!(attachments[0].mode, Some(attached.mode));
     assert_eq!(attachments[0].program_id, Some(attached.program_id));
 }
 
@@ -68,7 +68,7 @@ fn detaching_leaves_nothing() {
 fn a_second_attach_replaces_the_program_and_keeps_the_counters() {
     let Some(rig) = Rig::new() else { return };
     for (hook, clsact, mode) in [
-        (Hook::Tc, false, Mode::Tcx),
+        (Hook::Tc, false, tc_mode()),
         (Hook::Tc, true, Mode::Clsact),
         (Hook::Xdp, false, Mode::XdpNative),
     ] {
@@ -91,8 +91,7 @@ fn a_second_attach_replaces_the_program_and_keeps_the_counters() {
         rig.expect(Kind::ArpReply, Decision::Normal, 1);
         rig.expect(Kind::ArpReply, Decision::SteerArp, 1);
         assert_eq!(rig.all_packets(), 2, "{mode} counts each frame once");
-        let pins = if clsact { 2 } else { 3 };
-        assert_eq!(entries(&rig.pins()), pins);
+        assert_eq!(entries(&rig.pins()), pin_names(mode).len());
         rig.detach();
     }
 }
@@ -111,8 +110,7 @@ fn no_frame_is_missed_or_counted_twice_while_programs_are_replaced() {
                 let frame = arp_reply(BRIDGE_MAC);
                 let mut sent = 0;
                 while !stop.load(Ordering::Relaxed) {
-                    sender.send(&frame);
-                    sent += 1;
+                    sent += u64::from(sender.try_send(&frame));
                 }
                 sent
             });
@@ -132,13 +130,13 @@ fn no_frame_is_missed_or_counted_twice_while_programs_are_replaced() {
 fn changing_the_hook_leaves_one_program() {
     let Some(rig) = Rig::new() else { return };
     let steps = [
-        (Hook::Tc, false, Mode::Tcx),
+        (Hook::Tc, false, tc_mode()),
         (Hook::Xdp, false, Mode::XdpNative),
         (Hook::Tc, true, Mode::Clsact),
         (Hook::Xdp, false, Mode::XdpNative),
-        (Hook::Tc, false, Mode::Tcx),
+        (Hook::Tc, false, tc_mode()),
         (Hook::Tc, true, Mode::Clsact),
-        (Hook::Tc, false, Mode::Tcx),
+        (Hook::Tc, false, tc_mode()),
     ];
     for (sent, (hook, clsact, mode)) in (1..).zip(steps) {
         let mut options = rig.options(hook);
@@ -176,17 +174,19 @@ fn the_pins_of_an_interface_that_is_gone_are_replaced() {
 #[test]
 fn the_link_of_a_renamed_interface_is_not_taken_away() {
     let Some(rig) = Rig::new() else { return };
-    rig.attach(Hook::Tc);
+    rig.attach(Hook::Xdp);
     ip(&["link", "set", UPLINK, "down"]);
     ip(&["link", "set", UPLINK, "name", "renamed"]);
     ip(&[
         "link", "add", UPLINK, "type", "veth", "peer", "name", "other",
     ]);
-    let error = datapath::attach(&rig.options(Hook::Tc)).unwrap_err();
-    assert!(
-        matches!(error, AttachError::AttachedElsewhere { .. }),
-        "{error}"
-    );
+    for hook in [Hook::Tc, Hook::Xdp] {
+        let error = datapath::attach(&rig.options(hook)).unwrap_err();
+        assert!(
+            matches!(error, AttachError::AttachedElsewhere { .. }),
+            "{error}"
+        );
+    }
     assert_eq!(entries(&rig.pins()), 3);
     assert!(rig.detach());
 }
@@ -195,18 +195,19 @@ fn the_link_of_a_renamed_interface_is_not_taken_away() {
 fn what_a_killed_process_leaves_is_taken_over() {
     let Some(rig) = Rig::new() else { return };
     // The pins that are there between two steps of an attachment.
-    rig.attach(Hook::Tc);
-    send(&arp_reply(BRIDGE_MAC));
-    rig.expect(Kind::ArpReply, Decision::SteerArp, 1);
     let pins = rig.pins();
-    fs::remove_file(pins.join("link")).unwrap();
-    fs::rename(pins.join("program"), pins.join("program-next")).unwrap();
-    let attached = rig.attach(Hook::Tc);
-    assert!(attached.counters_kept);
-    send(&arp_reply(BRIDGE_MAC));
-    rig.expect(Kind::ArpReply, Decision::SteerArp, 2);
-    assert_eq!(entries(&pins), 3);
-    rig.detach();
+    for hook in [Hook::Tc, Hook::Xdp] {
+        let attached = rig.attach(hook);
+        send(&arp_reply(BRIDGE_MAC));
+        rig.expect(Kind::ArpReply, Decision::SteerArp, 1);
+        let _ = fs::remove_file(pins.join("link"));
+        fs::rename(pins.join("program"), pins.join("program-next")).unwrap();
+        assert!(rig.attach(hook).counters_kept);
+        send(&arp_reply(BRIDGE_MAC));
+        rig.expect(Kind::ArpReply, Decision::SteerArp, 2);
+        assert_eq!(entries(&pins), pin_names(attached.mode).len());
+        rig.detach();
+    }
 
     // A filter outlives every pin.
     let mut options = rig.options(Hook::Tc);

@@ -8,10 +8,12 @@ use std::{
     time::Duration,
 };
 
-use neighsteer::datapath::{self, AttachOptions, Attached, Counter, Hook};
+use aya::util::KernelVersion;
+use neighsteer::datapath::{self, AttachOptions, Attached, Counter, Hook, Mode};
 use neighsteer_common::{Decision, Kind, Policy};
 use neighsteer_tests::{kernel, lab::wait_until};
 use nix::{
+    errno::Errno,
     mount::{MsFlags, mount},
     sched::{CloneFlags, unshare},
     sys::socket::{
@@ -145,6 +147,24 @@ impl Rig {
     }
 }
 
+/// How tc ingress is attached to on this kernel.
+pub fn tc_mode() -> Mode {
+    if KernelVersion::current().unwrap() >= KernelVersion::new(6, 6, 0) {
+        Mode::Tcx
+    } else {
+        Mode::Clsact
+    }
+}
+
+/// The names of the pins that an attachment has.
+pub fn pin_names(mode: Mode) -> &'static [&'static str] {
+    match mode {
+        // A filter has no link.
+        Mode::Clsact => &["counters", "program"],
+        Mode::Tcx | Mode::XdpNative | Mode::XdpGeneric => &["counters", "program", "link"],
+    }
+}
+
 /// Sends a frame from the outside.
 pub fn send(frame: &[u8]) {
     Sender::new().send(frame);
@@ -174,13 +194,22 @@ impl Sender {
     }
 
     pub fn send(&self, frame: &[u8]) {
+        assert!(self.try_send(frame), "the queue is full");
+    }
+
+    /// Says whether the frame left: the queue of a veth pair may be full.
+    pub fn try_send(&self, frame: &[u8]) -> bool {
         let sent = sendto(
             self.socket.as_raw_fd(),
             frame,
             &self.address,
             MsgFlags::empty(),
         );
-        assert_eq!(sent, Ok(frame.len()));
+        match sent {
+            Ok(length) => length == frame.len(),
+            Err(Errno::ENOBUFS) => false,
+            Err(errno) => panic!("{errno}"),
+        }
     }
 }
 

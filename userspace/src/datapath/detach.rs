@@ -6,7 +6,7 @@ use nix::net::if_::if_nametoindex;
 
 use super::{
     error::DetachError,
-    filter, load, netlink,
+    filter, links, load, netlink,
     pins::{self, Pins},
 };
 
@@ -23,8 +23,13 @@ pub fn detach(interface: &str, bpffs: &Path) -> Result<bool, DetachError> {
             missing: load::CAPABILITIES,
         });
     }
-    let mut found = detach_filter(interface)?;
+    let interface_index = if_nametoindex(interface).ok();
+    let mut found = match interface_index {
+        Some(interface_index) => detach_filter(interface, interface_index)?,
+        None => false,
+    };
     let pins = Pins::new(bpffs, interface);
+    let link = links::open(&pins.link()).ok().flatten();
     // The link first: nothing must count any more when the counters go.
     for pin in [
         pins.link(),
@@ -36,13 +41,17 @@ pub fn detach(interface: &str, bpffs: &Path) -> Result<bool, DetachError> {
         found |= pins::remove(&pin).map_err(|source| DetachError::Pin { path: pin, source })?;
     }
     pins.remove_empty_directories();
+    if let (Some(link), Some(interface_index)) = (link, interface_index)
+        && !link.wait_until_gone(interface, interface_index)
+    {
+        return Err(DetachError::Held {
+            interface: interface.to_owned(),
+        });
+    }
     Ok(found)
 }
 
-fn detach_filter(interface: &str) -> Result<bool, DetachError> {
-    let Ok(interface_index) = if_nametoindex(interface) else {
-        return Ok(false);
-    };
+fn detach_filter(interface: &str, interface_index: u32) -> Result<bool, DetachError> {
     let filters =
         netlink::ingress_filters(interface_index).map_err(|source| DetachError::Filters {
             interface: interface.to_owned(),

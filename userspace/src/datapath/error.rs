@@ -196,6 +196,12 @@ pub enum DetachError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// The pins are removed, and the program still runs.
+    #[error("{interface} still has the program: another process holds its link open")]
+    Held {
+        /// The interface.
+        interface: String,
+    },
     /// The filters of the interface could not be read.
     #[error("cannot list the tc filters of {interface}")]
     Filters {

@@ -1,6 +1,11 @@
 //! Pinned links: whose they are and where they are attached.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs, io,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 use aya::programs::{
     SchedClassifier, TcAttachType,
@@ -9,6 +14,10 @@ use aya::programs::{
 use nix::errno::Errno;
 
 use super::{error::errno_of, netlink};
+
+/// How long the kernel may take to let a program go; it takes milliseconds.
+const DETACH_DEADLINE: Duration = Duration::from_secs(5);
+const DETACH_POLL: Duration = Duration::from_millis(2);
 
 /// A pinned link and what the kernel says of it.
 pub(crate) struct Pinned {
@@ -40,11 +49,42 @@ impl Pinned {
     /// Whether the link is attached to the interface of that index in our network namespace.
     pub(crate) fn is_on(&self, interface: &str, interface_index: u32) -> bool {
         self.interface_index == Some(interface_index)
-            && match self.link_type {
-                Some(LinkType::Tcx) => runs_tcx(interface, self.program_id),
-                Some(LinkType::Xdp) => runs_xdp(interface_index, self.program_id),
-                _ => false,
+            && runs(interface, interface_index, self.link_type, self.program_id)
+    }
+
+    /// Closes the link, whose pin is gone, and waits until the kernel has taken its program off the
+    /// interface: it does that some time after the last reference went.
+    ///
+    /// Says whether that was so in time; someone else may hold the link.
+    pub(crate) fn wait_until_gone(self, interface: &str, interface_index: u32) -> bool {
+        let Self {
+            link,
+            link_type,
+            program_id,
+            ..
+        } = self;
+        drop(link);
+        let deadline = Instant::now() + DETACH_DEADLINE;
+        while runs(interface, interface_index, link_type, program_id) {
+            if Instant::now() > deadline {
+                return false;
             }
+            thread::sleep(DETACH_POLL);
+        }
+        true
+    }
+}
+
+fn runs(
+    interface: &str,
+    interface_index: u32,
+    link_type: Option<LinkType>,
+    program_id: u32,
+) -> bool {
+    match link_type {
+        Some(LinkType::Tcx) => runs_tcx(interface, program_id),
+        Some(LinkType::Xdp) => runs_xdp(interface_index, program_id),
+        _ => false,
     }
 }
 
