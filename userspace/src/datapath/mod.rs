@@ -19,6 +19,8 @@ pub mod error;
 mod filter;
 mod links;
 pub mod load;
+#[cfg(feature = "log")]
+pub mod log;
 pub mod netlink;
 pub mod pins;
 pub mod read;
