@@ -6,17 +6,39 @@ policy=/usr/sbin/policy-rc.d
 mark='Set by "cargo xtask setup" while it installs packages'
 ours=
 
+enabled() {
+    find /etc/systemd/system /etc/rc[2-5].d -type l 2>/dev/null | sort
+}
+before=$(enabled)
+
+# What this installation has enabled, and nothing else.
+disable_new() {
+    for link in $(enabled); do
+        case "
+$before
+" in *"
+$link
+"*) continue ;; esac
+        case $link in
+        /etc/systemd/system/*)
+            systemctl --quiet disable "${link##*/}" 2>/dev/null || rm -f "$link"
+            ;;
+        /etc/rc*.d/S*)
+            if [ -e "$link" ]; then update-rc.d "${link##*/S??}" disable; fi
+            ;;
+        esac
+    done
+}
+
+# An interrupted installation is cleaned up after too.
 finish() {
     if [ -n "$ours" ]; then rm -f "$policy"; fi
+    disable_new
 }
 trap finish EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
-
-enabled() {
-    find /etc/systemd/system /etc/rc[2-5].d -type l 2>/dev/null | sort
-}
 
 # One that a killed run left behind.
 if grep -qsF "$mark" "$policy"; then rm -f "$policy"; fi
@@ -27,28 +49,5 @@ if [ ! -e "$policy" ]; then
     chmod 755 "$policy"
 fi
 
-before=$(enabled)
 DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends --no-remove \
     -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 -- "$@"
-
-# What this installation has enabled, and nothing else, is disabled.
-for link in $(enabled); do
-    case "
-$before
-" in *"
-$link
-"*) continue ;; esac
-    case $link in
-    /etc/systemd/system/*)
-        if command -v systemctl >/dev/null; then
-            systemctl --quiet disable "${link##*/}"
-        else
-            rm -f "$link"
-        fi
-        ;;
-    /etc/rc*.d/S*)
-        name=${link##*/S??}
-        if [ -e "$link" ]; then update-rc.d "$name" disable; fi
-        ;;
-    esac
-done
