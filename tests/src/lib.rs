@@ -3,6 +3,7 @@
 
 pub mod corpus;
 pub mod database;
+pub mod demo;
 pub mod dummy_switch;
 pub mod frames;
 pub mod generate;

@@ -1,11 +1,12 @@
 //! A lab by hand: `neighsteer-lab up|down|status|shell|demo`.
 
 use std::process::{Command, ExitCode};
-use std::thread;
+use std::{io, thread};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use neighsteer_tests::demo::{self, Progress};
 use neighsteer_tests::lab::{self, FlowSet, Lab, LabError, labs, remove_labs};
-use nix::sys::signal::{SigSet, Signal};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// A node with real OVN and N UDNs in network namespaces of this machine.
 #[derive(Debug, Parser)]
@@ -23,6 +24,8 @@ enum Verb {
     Down(Which),
     /// List the labs on this machine
     Status,
+    /// Show what steering changes, in a lab that comes and goes with it
+    Demo(Demo),
     /// Open a shell in a lab's node, with OVS's and OVN's tools directed to it
     Shell(Shell),
 }
@@ -41,6 +44,22 @@ struct Up {
     /// Leave the fan-out flows out
     #[arg(long)]
     base_flows: bool,
+}
+
+#[derive(Debug, Args)]
+struct Demo {
+    /// Primary UDNs besides the default network
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
+    udns: u16,
+    /// How to print the figures
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Text,
+    Json,
 }
 
 #[derive(Debug, Args)]
@@ -76,6 +95,7 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Verb::Shell(shell) => open_shell(&shell),
+        Verb::Demo(demo) => show(&demo),
     };
     result.unwrap_or_else(|error| {
         eprintln!("neighsteer-lab: {error}");
@@ -84,16 +104,23 @@ fn main() -> ExitCode {
 }
 
 /// Turns ^C and SIGTERM into the end of every wait, so that labs are dropped and not left behind.
-fn end_labs_on_signals() -> nix::Result<()> {
-    let mut signals = SigSet::empty();
-    signals.add(Signal::SIGINT);
-    signals.add(Signal::SIGTERM);
-    // Threads made from here on inherit the mask; commands that are run do not.
-    signals.thread_block()?;
+fn end_labs_on_signals() -> io::Result<()> {
+    // Handlers and not a blocked mask, which daemons that are started would inherit.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let entered = runtime.enter();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    drop(entered);
     thread::spawn(move || {
-        while signals.wait().is_ok() {
-            lab::interrupt();
-        }
+        runtime.block_on(async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
+        lab::interrupt();
     });
     Ok(())
 }
@@ -116,6 +143,26 @@ fn bring_up(up: &Up) -> Result<ExitCode, LabError> {
         state.id, state.udns, state.id
     );
     Ok(ExitCode::SUCCESS)
+}
+
+fn show(demo: &Demo) -> Result<ExitCode, LabError> {
+    let report = demo::run(demo.udns, &mut Progress::new())?;
+    match demo.output {
+        Output::Text => print!("{report}"),
+        Output::Json => {
+            let text = serde_json::to_string_pretty(&report);
+            println!("{}", text.unwrap_or_else(|error| error.to_string()));
+        }
+    }
+    let broken = report.broken_promises();
+    for promise in &broken {
+        eprintln!("neighsteer-lab: not as promised: {promise}");
+    }
+    Ok(if broken.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn take_down(which: &Which) -> Result<ExitCode, LabError> {
