@@ -8,7 +8,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::Lab;
-use super::daemon::{Process, cpu_time, resident_bytes};
+use super::daemon::{Process, cpu_time, last_lines, resident_bytes};
 use super::error::{LabError, Result, wait_until};
 
 impl Lab {
@@ -139,9 +139,9 @@ impl AgentProcess {
                     Some(status) => Ok(Err(LabError::Command {
                         command: "neighsteer agent".to_owned(),
                         status,
-                        stderr: tail(&read()),
+                        stderr: last_lines(&read()),
                     })),
-                    None => Err(tail(&read())),
+                    None => Err(last_lines(&read())),
                 }
             },
         )?
@@ -170,11 +170,6 @@ impl Drop for AgentProcess {
             let _ = self.process.kill("the agent");
         }
     }
-}
-
-fn tail(text: &str) -> String {
-    let lines: Vec<_> = text.lines().collect();
-    lines.split_at(lines.len().saturating_sub(15)).1.join("\n")
 }
 
 /// The agent's binary: named in `NEIGHSTEER_BIN`, or in the target directory of this executable.

@@ -188,6 +188,15 @@ impl Process {
         }
     }
 
+    /// Whether it has ended, waited for or not.
+    pub(crate) fn has_ended(&self) -> bool {
+        // A zombie is one that nobody has waited for.
+        fs::read_to_string(format!("/proc/{}/stat", self.pid))
+            .ok()
+            .and_then(|text| Some(text.rsplit_once(')')?.1.trim_start().starts_with('Z')))
+            .unwrap_or(true)
+    }
+
     /// Waits until it has ended.
     pub(crate) fn wait(&mut self, deadline: Duration, name: &str) -> Result<Option<ExitStatus>> {
         let process = self.pid;
@@ -200,10 +209,8 @@ impl Process {
                     Ok(None) => Err("it runs".to_owned()),
                     Err(error) => Err(error.to_string()),
                 },
-                None if Path::new(&format!("/proc/{process}")).exists() => {
-                    Err("it runs".to_owned())
-                }
-                None => Ok(None),
+                None if Self::existing(process).has_ended() => Ok(None),
+                None => Err("it runs".to_owned()),
             },
         )
     }
@@ -236,14 +243,14 @@ impl Process {
                 return Err(LabError::DaemonEnded {
                     daemon: daemon.name(),
                     status,
-                    output: last_lines(directory, daemon),
+                    output: last_words(directory, daemon),
                 });
             }
             if start.elapsed() > PATIENCE {
                 return Err(LabError::Deadline {
                     what: format!("{} to open {}", daemon.name(), socket.display()),
                     waited: start.elapsed(),
-                    last: last_lines(directory, daemon),
+                    last: last_words(directory, daemon),
                 });
             }
             thread::sleep(Duration::from_millis(5));
@@ -251,15 +258,19 @@ impl Process {
     }
 }
 
-fn last_lines(directory: &Path, daemon: Daemon) -> String {
+fn last_words(directory: &Path, daemon: Daemon) -> String {
     ["log", "out"]
         .map(|extension| {
             let file = directory.join(format!("{}.{extension}", daemon.name()));
-            let text = fs::read_to_string(file).unwrap_or_default();
-            let lines: Vec<_> = text.lines().collect();
-            lines.split_at(lines.len().saturating_sub(8)).1.join("\n")
+            last_lines(&fs::read_to_string(file).unwrap_or_default())
         })
         .join("\n")
+}
+
+/// The end of a log.
+pub(crate) fn last_lines(text: &str) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    lines.split_at(lines.len().saturating_sub(8)).1.join("\n")
 }
 
 /// Kills every member of the lab in `directory`, and waits until none is left.

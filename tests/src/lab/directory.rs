@@ -43,20 +43,27 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Makes one with a name of its own.
-    pub(crate) fn create() -> Result<Self> {
-        loop {
-            let id: String = std::iter::repeat_with(fastrand::alphanumeric)
-                .map(|letter| letter.to_ascii_lowercase())
-                .take(6)
-                .collect();
-            let path = std::env::temp_dir().join(format!("{PREFIX}{id}"));
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Self { path, id }),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(LabError::io("create", path.display())(error)),
-            }
-        }
+    /// Makes one with an ID of its own, in which `state` puts what the directory is to say.
+    pub(crate) fn create(state: impl Fn(&str) -> State) -> Result<(Self, State)> {
+        let id: String = std::iter::repeat_with(fastrand::alphanumeric)
+            .map(|letter| letter.to_ascii_lowercase())
+            .take(6)
+            .collect();
+        let path = std::env::temp_dir().join(format!("{PREFIX}{id}"));
+        // Under another name until its state is there: without an owner it would be swept.
+        let unfinished = Self {
+            path: std::env::temp_dir().join(format!(".{PREFIX}{id}")),
+            id,
+        };
+        let state = state(&unfinished.id);
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&unfinished.path)
+            .map_err(LabError::io("create", unfinished.path.display()))?;
+        unfinished.write_state(&state)?;
+        fs::rename(&unfinished.path, &path).map_err(LabError::io("create", path.display()))?;
+        let id = unfinished.id;
+        Ok((Self { path, id }, state))
     }
 
     /// All labs on this machine.

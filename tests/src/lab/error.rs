@@ -62,6 +62,14 @@ pub enum LabError {
         /// The end of what it wrote.
         output: String,
     },
+    /// A daemon is gone that something is expected from.
+    #[error("{daemon} has ended; its log ends with:\n{log}")]
+    DaemonGone {
+        /// The daemon's name.
+        daemon: &'static str,
+        /// The end of its log.
+        log: String,
+    },
     /// The database server refused a transaction.
     #[error("{database} refused a transaction: {error}")]
     Transaction {

@@ -29,6 +29,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use serde_json::json;
 
 use self::command::run;
 use self::daemon::Process;
@@ -47,6 +48,9 @@ pub use self::northbound::SecondaryLocalnet;
 pub use self::packet::Capture;
 pub use self::rows::MacBinding;
 pub use self::trace::{Lookup, Trace};
+
+/// How long OVN may take for a change.
+const SYNC: Duration = Duration::from_secs(300);
 
 /// How a lab is to be.
 #[derive(Debug, Clone)]
@@ -102,16 +106,16 @@ impl Builder {
         if !nix::unistd::geteuid().is_root() {
             return Err(LabError::NotRoot);
         }
-        let directory = Directory::create()?;
+        let (directory, state) = Directory::create(|id| State {
+            id: id.to_owned(),
+            owner: directory::this_process(),
+            udns: self.udns,
+            pods: self.pods.iter().map(|network| network.0).collect(),
+            ipv6: self.ipv6,
+            age_threshold: self.age_threshold,
+        })?;
         let mut lab = Lab {
-            state: State {
-                id: directory.id.clone(),
-                owner: directory::this_process(),
-                udns: self.udns,
-                pods: self.pods.iter().map(|network| network.0).collect(),
-                ipv6: self.ipv6,
-                age_threshold: self.age_threshold,
-            },
+            state,
             node: directory.namespace("node"),
             external: directory.namespace("ext"),
             networks: (0..=self.udns).map(Network).collect(),
@@ -120,7 +124,6 @@ impl Builder {
             databases: Mutex::new(BTreeMap::new()),
             secondaries: Vec::new(),
         };
-        lab.directory.write_state(&lab.state)?;
         lab.bring_up(&self.pods, self.flows)?;
         Ok(lab)
     }
@@ -292,10 +295,61 @@ impl Lab {
     /// Waits until ovn-controller has installed all that the northbound database says now.
     ///
     /// # Errors
-    /// When that takes more than five minutes.
+    /// When that takes more than five minutes, or a daemon has ended meanwhile.
     pub fn sync(&self) -> Result<()> {
-        let mut command = self.tool("ovn-nbctl");
-        run(command.args(["--no-leader-only", "--wait=hv", "--timeout=300", "sync"])).map(drop)
+        self.wait_for_configuration("hv_cfg", "ovn-controller to install everything")
+    }
+
+    /// Waits until ovn-northd has translated all that the northbound database says now.
+    ///
+    /// # Errors
+    /// As [`Lab::sync`].
+    pub fn sync_northd(&self) -> Result<()> {
+        self.wait_for_configuration("sb_cfg", "ovn-northd to translate everything")
+    }
+
+    /// Raises `nb_cfg` and waits until a column of `NB_Global` follows (ovn-nb(5)).
+    fn wait_for_configuration(&self, column: &str, what: &str) -> Result<()> {
+        let number = |rows: &[serde_json::Value], column: &str| {
+            rows.first()
+                .and_then(|row| row[column].as_i64())
+                .unwrap_or_default()
+        };
+        let wanted = self.with_database(Daemon::Northbound, |northbound| {
+            let results = northbound
+                .transact(vec![json!({"op": "mutate", "table": "NB_Global",
+                "where": [], "mutations": [["nb_cfg", "+=", 1]]})])?;
+            if results.first().and_then(|result| result["count"].as_i64()) != Some(1) {
+                return Err(LabError::Choice("NB_Global has no row".to_owned()));
+            }
+            let rows = northbound.select("NB_Global", json!([]), &["nb_cfg"])?;
+            Ok(number(&rows, "nb_cfg"))
+        })?;
+        wait_until(SYNC, what, || {
+            let rows = self.with_database(Daemon::Northbound, |northbound| {
+                northbound.select("NB_Global", json!([]), &[column])
+            });
+            let reached = number(&rows.map_err(|error| error.to_string())?, column);
+            if reached >= wanted {
+                return Ok(Ok(()));
+            }
+            self.check_daemons(Err(format!("{column} {reached} instead of {wanted}")))
+        })?
+    }
+
+    /// For probes: `not_yet`, unless a daemon has ended, so that there is nothing to wait for.
+    fn check_daemons<E>(&self, not_yet: Result<(), E>) -> Result<Result<()>, E> {
+        let ended = self.daemons.iter().find(|(_, process)| process.has_ended());
+        match ended {
+            Some((daemon, _)) => Ok(Err(LabError::DaemonGone {
+                daemon: daemon.name(),
+                log: self
+                    .daemon_log(*daemon)
+                    .map(|log| daemon::last_lines(&log))
+                    .unwrap_or_default(),
+            })),
+            None => not_yet.map(Ok),
+        }
     }
 
     /// A daemon's process number.
@@ -500,7 +554,7 @@ pub fn remove_labs(mut wanted: impl FnMut(&State) -> bool) -> Result<Vec<String>
     let mut removed = Vec::new();
     let mut result = Ok(());
     for directory in Directory::all() {
-        // A lab killed before it wrote its state has no owner that could tell.
+        // Without a state it is half removed.
         let state = directory.state().unwrap_or_else(|_| State {
             id: directory.id.clone(),
             owner: Some((0, 0)),

@@ -35,11 +35,16 @@ impl Lab {
                 .arg(schema))?;
             self.start_daemon(daemon)?;
         }
+        self.with_database(Daemon::Northbound, |northbound| {
+            // As `ovn-nbctl init`: without it there is nothing for `sync` to count with.
+            northbound.transact(vec![
+                json!({"op": "insert", "table": "NB_Global", "row": {}}),
+            ])
+        })?;
         self.configure_chassis()?;
         self.start_daemon(Daemon::Vswitchd)?;
         self.create_bridges()?;
         self.start_daemon(Daemon::Northd)?;
-        self.start_daemon(Daemon::Controller)?;
         let networks: Vec<_> = self.networks().collect();
         let options = self.router_options();
         self.with_database(Daemon::Northbound, |northbound| {
@@ -48,6 +53,10 @@ impl Lab {
         for network in pods {
             self.connect_pod(*network)?;
         }
+        // ovn-controller 23.03 crashes when it finds no row in SB_Global.
+        self.sync_northd()?;
+        self.start_daemon(Daemon::Controller)?;
+        self.wait_for_chassis()?;
         self.sync()?;
         self.wait_for_patch_ports(networks.iter().map(|network| network.patch_port()))?;
         self.set_flows(flows)
@@ -58,6 +67,16 @@ impl Lab {
         self.external.create()?;
         self.node.sysctl("net/ipv6/conf/all/disable_ipv6", "0")?;
         let uplink = self.uplink();
+        // The kernel sees the uplink's frames beside the userspace datapath: with the kernel's own
+        // datapath it would not, so it must not answer them.
+        for (key, value) in [
+            ("ipv4/conf/all/rp_filter", "0"),
+            ("ipv4/conf/default/arp_ignore", "8"),
+            ("ipv4/conf/default/rp_filter", "1"),
+            ("ipv6/conf/default/disable_ipv6", "1"),
+        ] {
+            self.node.sysctl(&format!("net/{key}"), value)?;
+        }
         let lines = veth(&uplink, EXTERNAL_INTERFACE, &self.external);
         let address = format!("link set {uplink} address {}\n", BRIDGE_MAC);
         self.node.ip(&(lines + &address))?;
@@ -107,6 +126,14 @@ impl Lab {
 
     /// Gives the bridge's own interface the node's addresses, where it has not got them.
     pub(super) fn configure_bridge_interface(&self) -> Result<()> {
+        for (key, value) in [
+            ("ipv4/conf/{}/arp_ignore", "0"),
+            ("ipv4/conf/{}/rp_filter", "0"),
+            ("ipv6/conf/{}/disable_ipv6", "0"),
+        ] {
+            let key = key.replace("{}", BRIDGE);
+            self.node.sysctl(&format!("net/{key}"), value)?;
+        }
         self.node.ip(&format!(
             "link set {BRIDGE} up\n\
              addr replace {NODE_IPV4}/16 dev {BRIDGE}\n\
@@ -115,15 +142,30 @@ impl Lab {
         self.node.disable_checksum_offload(BRIDGE)
     }
 
+    /// Without a chassis, northd takes every configuration for installed.
+    fn wait_for_chassis(&self) -> Result<()> {
+        wait_until(PORTS, "ovn-controller to register its chassis", || {
+            let rows = self
+                .with_database(Daemon::Southbound, |southbound| {
+                    southbound.select("Chassis_Private", json!([]), &["name", "_uuid"])
+                })
+                .map_err(|error| error.to_string())?;
+            match rows.len() {
+                0 => self.check_daemons(Err("no row in Chassis_Private".to_owned())),
+                _ => Ok(Ok(())),
+            }
+        })?
+    }
+
     fn wait_for_patch_ports(&self, wanted: impl Iterator<Item = String>) -> Result<()> {
         let wanted: Vec<String> = wanted.collect();
         wait_until(PORTS, "ovn-controller to make all patch ports", || {
             let ports = self.openflow_ports().map_err(|error| error.to_string())?;
             match wanted.iter().find(|port| !ports.contains_key(*port)) {
-                None => Ok(()),
-                Some(missing) => Err(format!("no port {missing}")),
+                None => Ok(Ok(())),
+                Some(missing) => self.check_daemons(Err(format!("no port {missing}"))),
             }
-        })
+        })?
     }
 
     /// Makes a pod: a namespace with one interface, and the port that binds it to its network.
@@ -206,9 +248,10 @@ impl Lab {
         self.with_database(Daemon::Northbound, |northbound| {
             northbound::remove_network(northbound, network)
         })?;
-        self.sync()?;
         let port = network.patch_port();
         wait_until(PORTS, format_args!("{port} to go"), || {
+            // ovn-controller keeps ports in its first 10 seconds and 20 updates; each call is one.
+            self.sync().map_err(|error| error.to_string())?;
             let ports = self.openflow_ports().map_err(|error| error.to_string())?;
             match ports.contains_key(&port) {
                 false => Ok(()),

@@ -127,3 +127,47 @@ fn lookup(text: &str) -> Option<Lookup> {
         matched: matched.to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"Flow: arp,in_port=eth1
+
+bridge("br-ex")
+---------------
+ 0. in_port=1,dl_dst=02:42:ac:12:00:03, priority 52, cookie 0x6691
+    output:"patch-a"
+
+    bridge("br-int")
+    ----------------
+         0. in_port="patch-b",vlan_tci=0x0000/0x1000, priority 100, cookie 0x12301dca
+            resubmit(,8)
+         8. metadata=0x4d, priority 50, cookie 0xb43700f2
+            resubmit(,73)
+            73. No match.
+                    drop
+        36. reg14=0x2, priority 0
+            controller(userdata=00.00.00.01)
+            >>>> over 4096 resubmit actions <<<<
+    NORMAL
+     -> forwarding to learned port
+
+Final flow: unchanged
+Datapath actions: userspace(pid=0,controller(reason=1,dont_send=0)),br-ex
+"#;
+
+    #[test]
+    fn a_trace_is_read() {
+        let trace = Trace::parse("br-ex", TEXT.to_owned());
+        assert_eq!((trace.lookups, trace.entered, trace.learned), (5, 1, 1));
+        assert!(trace.over_limit);
+        assert_eq!(trace.priority(), Some(52));
+        let [taken] = trace.external.as_slice() else {
+            panic!("{:?}", trace.external);
+        };
+        assert_eq!(taken.cookie, 0x6691);
+        assert_eq!(taken.matched, "in_port=1,dl_dst=02:42:ac:12:00:03");
+        assert!(trace.outputs_to("br-ex") && !trace.outputs_to("eth1"));
+    }
+}
