@@ -276,6 +276,7 @@ impl Mirrors {
             Done::Read(rows) => {
                 let now = self.clock.now();
                 for row in rows {
+                    self.rows.insert(row.uuid, row.clone());
                     for mirror in self.mirrors.values_mut() {
                         mirror.upsert(&row, now);
                     }
