@@ -3,7 +3,11 @@
 //! One task. It gets the newest desired state through a watch channel, compares it with what the
 //! switch really has, and writes only differences. Order: docs/architecture.md.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde::Serialize;
 use tokio::{
@@ -94,15 +98,30 @@ impl<S: Switch> Steering<S> {
             longest: self.check_interval,
         };
         let mut records: BTreeMap<Arc<str>, BridgeSteering> = BTreeMap::new();
+        // Bridges that want nothing and have nothing of ours: nobody puts anything there, and to list
+        // the flows of br-int costs the switch more than all the rest.
+        let mut bare: BTreeSet<Arc<str>> = BTreeSet::new();
         let mut failures = 0;
         loop {
             let wanted = Arc::clone(&desired.borrow_and_update());
             records.retain(|bridge, _| wanted.bridges.contains_key(bridge));
+            bare.retain(|bridge| {
+                wanted
+                    .bridges
+                    .get(bridge)
+                    .is_some_and(|desired| desired.plan.is_empty())
+            });
             let mut failed = false;
             for (bridge, desired) in &wanted.bridges {
+                if bare.contains(bridge) {
+                    continue;
+                }
                 let record = records.entry(Arc::clone(bridge)).or_default();
                 let result = self.pass(bridge, desired).await;
                 failed |= result.is_err();
+                if desired.plan.is_empty() && result.is_ok() {
+                    bare.insert(Arc::clone(bridge));
+                }
                 note(record, bridge, &desired.plan, result);
             }
             status.send_replace(records.values().cloned().collect());

@@ -44,6 +44,12 @@ pub struct BridgePlan {
 }
 
 impl BridgePlan {
+    /// Whether nothing of ours is wanted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.flows.is_empty() && self.no_flood.is_empty() && self.static_fdb.is_none()
+    }
+
     /// Nothing of ours on this bridge.
     #[must_use]
     pub fn empty(bridge: &Arc<str>) -> Self {
