@@ -12,6 +12,7 @@ pub mod model;
 pub mod state;
 pub mod status;
 pub mod steering;
+mod transactions;
 
 use std::fmt::Write as _;
 
