@@ -31,7 +31,7 @@ const BUILD: [Requirement; 1] = [Requirement {
 }];
 
 /// What the lab and the tests run.
-const LAB: [Requirement; 8] = [
+const LAB: [Requirement; 7] = [
     Requirement {
         what: "Open vSwitch",
         packages: &["openvswitch-switch"],
@@ -62,17 +62,12 @@ const LAB: [Requirement; 8] = [
     Requirement {
         what: "iproute2",
         packages: &["iproute2"],
-        programs: &["ip", "tc", "bridge"],
+        programs: &["ip", "tc"],
     },
     Requirement {
         what: "ping",
         packages: &["iputils-ping"],
         programs: &["ping"],
-    },
-    Requirement {
-        what: "sysctl",
-        packages: &["procps"],
-        programs: &["sysctl"],
     },
     Requirement {
         what: "ethtool",
