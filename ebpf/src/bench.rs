@@ -14,7 +14,10 @@ use aya_ebpf::{
     programs::{TcContext, XdpContext},
 };
 use neighsteer_common::{abi::ObservedVerdict, classify};
-use neighsteer_ebpf::{packet, settings::settings};
+use neighsteer_ebpf::{
+    packet::{Context as _, Packet},
+    settings::settings,
+};
 
 #[unsafe(no_mangle)]
 #[unsafe(link_section = "license")]
@@ -40,27 +43,27 @@ pub fn xdp_empty(_context: XdpContext) -> u32 {
 #[classifier]
 pub fn tc_verdict(context: TcContext) -> i32 {
     let policy = settings().policy();
-    classify(&packet::TcFrame::new(&context), policy.as_ref()).pack() as i32
+    classify(&Packet::new(&context), policy.as_ref()).pack() as i32
 }
 
 /// Returns the packed verdict: for TEST_RUN.
 #[xdp(frags)]
 pub fn xdp_verdict(context: XdpContext) -> u32 {
     let policy = settings().policy();
-    classify(&packet::XdpFrame::new(&context), policy.as_ref()).pack()
+    classify(&Packet::new(&context), policy.as_ref()).pack()
 }
 
 /// Notes the packed verdict of each frame in a map: for frames on a real interface.
 #[classifier]
 pub fn tc_observe(context: TcContext) -> i32 {
     let policy = settings().policy();
-    let frame = packet::TcFrame::new(&context);
+    let frame = Packet::new(&context);
     let verdict = classify(&frame, policy.as_ref()).pack();
     if let Some(observed) = OBSERVED.get_ptr_mut(0) {
         // SAFETY: the one entry of an array; tests send one frame at a time.
         unsafe {
             (*observed).verdict = verdict;
-            (*observed).length = frame.length() as u32;
+            (*observed).length = context.length() as u32;
             (*observed).frames += 1;
         }
     }

@@ -11,8 +11,12 @@ use aya_ebpf::{
     macros::{classifier, xdp},
     programs::{TcContext, XdpContext},
 };
-use neighsteer_common::Recognised;
-use neighsteer_ebpf::{account, packet, settings::settings};
+use neighsteer_common::{Recognised, Verdict, abi::Settings};
+use neighsteer_ebpf::{
+    account,
+    packet::{Context, Packet},
+    settings::settings,
+};
 
 #[unsafe(no_mangle)]
 #[unsafe(link_section = "license")]
@@ -21,17 +25,7 @@ static LICENSE: [u8; 13] = neighsteer_ebpf::LICENSE;
 /// tc ingress, by TCX or clsact. Later programs run as if this one were not there.
 #[classifier]
 pub fn tc_ingress(context: TcContext) -> i32 {
-    let frame = packet::TcFrame::new(&context);
-    let recognised = Recognised::in_frame(&frame);
-    if recognised.is_neighbour() {
-        let settings = settings();
-        let verdict = recognised.judge(&frame, settings.policy().as_ref());
-        account::count(
-            frame.interface_index(),
-            settings.direction,
-            verdict,
-            frame.length(),
-        );
+    if let Some((settings, verdict)) = judge(&context) {
         if settings.tag_set != 0 {
             context.set_mark(settings.tag.wrapping_add(verdict.decision as u32));
         }
@@ -49,26 +43,35 @@ pub fn tc_ingress(context: TcContext) -> i32 {
 /// XDP, for datapaths that take frames before tc.
 #[xdp(frags)]
 pub fn xdp_ingress(context: XdpContext) -> u32 {
-    let frame = packet::XdpFrame::new(&context);
-    let recognised = Recognised::in_frame(&frame);
-    if recognised.is_neighbour() {
-        let settings = settings();
-        let verdict = recognised.judge(&frame, settings.policy().as_ref());
-        account::count(
-            frame.interface_index(),
-            settings.direction,
-            verdict,
-            frame.length(),
-        );
+    if let Some((_settings, _verdict)) = judge(&context) {
         #[cfg(feature = "log")]
         aya_log_ebpf::debug!(
             &context,
             "xdp kind={} decision={}",
-            verdict.kind as u8,
-            verdict.decision as u8
+            _verdict.kind as u8,
+            _verdict.decision as u8
         );
     }
     xdp_action::XDP_PASS
+}
+
+/// Judges and counts a frame that is ARP or NDP; any other one costs no access to a map.
+#[inline(always)]
+fn judge<C: Context>(context: &C) -> Option<(Settings, Verdict)> {
+    let frame = Packet::new(context);
+    let recognised = Recognised::in_frame(&frame);
+    if !recognised.is_neighbour() {
+        return None;
+    }
+    let settings = settings();
+    let verdict = recognised.judge(&frame, settings.policy().as_ref());
+    account::count(
+        context.interface_index(),
+        settings.direction,
+        verdict,
+        context.length(),
+    );
+    Some((settings, verdict))
 }
 
 #[panic_handler]

@@ -1,6 +1,6 @@
 //! Frames over the contexts of tc and XDP.
 
-use core::{mem::MaybeUninit, ptr};
+use core::{ffi::c_void, mem::MaybeUninit, ptr};
 
 use aya_ebpf::{
     EbpfContext as _,
@@ -9,77 +9,61 @@ use aya_ebpf::{
 };
 use neighsteer_common::{Frame, OuterTag, wire::VLAN_TAG};
 
-/// A frame on tc ingress. The kernel took the outer tag off.
-pub struct TcFrame<'a> {
-    context: &'a TcContext,
-    start: usize,
-    end: usize,
+/// What a program gets its frame in.
+pub trait Context {
+    /// Start and end of the part that can be read directly.
+    fn linear(&self) -> (usize, usize);
+
+    /// Reads `length` bytes at `offset`, wherever they lie; returns 0 if all were there.
+    ///
+    /// # Safety
+    /// `to` must have room for them.
+    unsafe fn load_bytes(&self, offset: u32, to: *mut c_void, length: u32) -> i64;
+
+    /// Bytes of the frame from the Ethernet header on, a tag that was taken off counted in.
+    fn length(&self) -> u64;
+
+    /// Index of the interface.
+    fn interface_index(&self) -> u32;
+
+    /// The tag that was taken off.
+    #[inline(always)]
+    fn outer_tag(&self) -> Option<OuterTag> {
+        None
+    }
 }
 
-impl<'a> TcFrame<'a> {
-    /// The frame of a context.
+/// The kernel took the outer tag off.
+impl Context for TcContext {
     #[inline(always)]
-    pub fn new(context: &'a TcContext) -> Self {
-        Self {
-            context,
-            start: context.data(),
-            end: context.data_end(),
-        }
+    fn linear(&self) -> (usize, usize) {
+        (self.data(), self.data_end())
     }
 
-    /// Bytes from the Ethernet header on, the tag that was taken off counted in.
     #[inline(always)]
-    pub fn length(&self) -> u64 {
+    unsafe fn load_bytes(&self, offset: u32, to: *mut c_void, length: u32) -> i64 {
+        // SAFETY: the context is the kernel's; the caller gives the room.
+        unsafe { bpf_skb_load_bytes(self.as_ptr(), offset, to, length) }
+    }
+
+    #[inline(always)]
+    fn length(&self) -> u64 {
         let tag = match self.outer_tag() {
             Some(_) => VLAN_TAG as u64,
             None => 0,
         };
-        u64::from(self.context.len()) + tag
+        u64::from(self.len()) + tag
     }
 
-    /// Index of the interface.
     #[inline(always)]
-    pub fn interface_index(&self) -> u32 {
+    fn interface_index(&self) -> u32 {
         // SAFETY: the kernel hands a valid context to the program.
-        unsafe { (*self.context.skb.skb).ifindex }
-    }
-
-    /// The helper reads what lies outside the linear part of the socket buffer, too.
-    #[inline(always)]
-    fn load_by_helper<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        let mut bytes = MaybeUninit::<[u8; N]>::uninit();
-        // SAFETY: the context is the kernel's, `bytes` has room for `N`.
-        let status = unsafe {
-            bpf_skb_load_bytes(
-                self.context.as_ptr(),
-                offset as u32,
-                bytes.as_mut_ptr().cast(),
-                N as u32,
-            )
-        };
-        // SAFETY: the helper wrote all `N` bytes if it returned 0.
-        (status == 0).then(|| unsafe { bytes.assume_init() })
-    }
-}
-
-impl Frame for TcFrame<'_> {
-    #[inline(always)]
-    fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        // SAFETY: the verifier proves that a load lies between `start` and `end`.
-        match unsafe { load_linear(self.start, self.end, offset) } {
-            Some(bytes) => Some(bytes),
-            None => self.load_by_helper(offset),
-        }
-    }
-
-    #[inline(always)]
-    fn load_computed<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        self.load_by_helper(offset)
+        unsafe { (*self.skb.skb).ifindex }
     }
 
     #[inline(always)]
     fn outer_tag(&self) -> Option<OuterTag> {
-        let skb = self.context.skb.skb;
+        let skb = self.skb.skb;
         // SAFETY: the kernel hands a valid context to the program.
         let (present, tci, protocol) =
             unsafe { ((*skb).vlan_present, (*skb).vlan_tci, (*skb).vlan_proto) };
@@ -91,81 +75,77 @@ impl Frame for TcFrame<'_> {
     }
 }
 
-/// A frame on XDP: all tags are in it, unless the NIC stripped one.
-pub struct XdpFrame<'a> {
-    context: &'a XdpContext,
+/// All tags are in the frame, unless the NIC stripped one.
+impl Context for XdpContext {
+    #[inline(always)]
+    fn linear(&self) -> (usize, usize) {
+        (self.data(), self.data_end())
+    }
+
+    #[inline(always)]
+    unsafe fn load_bytes(&self, offset: u32, to: *mut c_void, length: u32) -> i64 {
+        // SAFETY: the context is the kernel's; the caller gives the room.
+        unsafe { bpf_xdp_load_bytes(self.ctx, offset, to, length) }
+    }
+
+    #[inline(always)]
+    fn length(&self) -> u64 {
+        // SAFETY: the kernel hands a valid context to the program.
+        unsafe { bpf_xdp_get_buff_len(self.ctx) }
+    }
+
+    #[inline(always)]
+    fn interface_index(&self) -> u32 {
+        self.ingress_ifindex() as u32
+    }
+}
+
+/// The frame of a context.
+pub struct Packet<'a, C> {
+    context: &'a C,
     start: usize,
     end: usize,
 }
 
-impl<'a> XdpFrame<'a> {
-    /// The frame of a context.
+impl<'a, C: Context> Packet<'a, C> {
+    /// The frame that `context` holds.
     #[inline(always)]
-    pub fn new(context: &'a XdpContext) -> Self {
+    pub fn new(context: &'a C) -> Self {
+        let (start, end) = context.linear();
         Self {
             context,
-            start: context.data(),
-            end: context.data_end(),
+            start,
+            end,
         }
-    }
-
-    /// Bytes from the Ethernet header on, those in further buffers counted in.
-    #[inline(always)]
-    pub fn length(&self) -> u64 {
-        // SAFETY: the kernel hands a valid context to the program.
-        unsafe { bpf_xdp_get_buff_len(self.context.ctx) }
-    }
-
-    /// Index of the interface.
-    #[inline(always)]
-    pub fn interface_index(&self) -> u32 {
-        self.context.ingress_ifindex() as u32
-    }
-
-    /// The helper reads what lies in further buffers, too.
-    #[inline(always)]
-    fn load_by_helper<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        let mut bytes = MaybeUninit::<[u8; N]>::uninit();
-        // SAFETY: the context is the kernel's, `bytes` has room for `N`.
-        let status = unsafe {
-            bpf_xdp_load_bytes(
-                self.context.ctx,
-                offset as u32,
-                bytes.as_mut_ptr().cast(),
-                N as u32,
-            )
-        };
-        // SAFETY: the helper wrote all `N` bytes if it returned 0.
-        (status == 0).then(|| unsafe { bytes.assume_init() })
     }
 }
 
-impl Frame for XdpFrame<'_> {
+impl<C: Context> Frame for Packet<'_, C> {
     #[inline(always)]
     fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        // SAFETY: the verifier proves that a load lies between `start` and `end`.
-        match unsafe { load_linear(self.start, self.end, offset) } {
-            Some(bytes) => Some(bytes),
-            None => self.load_by_helper(offset),
+        let from = self.start + offset;
+        if from + N > self.end {
+            // Outside the linear part, or not there at all.
+            return self.load_computed(offset);
         }
+        // SAFETY: the bytes lie before `end`; packet memory has no alignment to rely on.
+        Some(unsafe { ptr::read_unaligned(from as *const [u8; N]) })
     }
 
     #[inline(always)]
     fn load_computed<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        self.load_by_helper(offset)
+        let mut bytes = MaybeUninit::<[u8; N]>::uninit();
+        // SAFETY: `bytes` has room for `N`.
+        let status = unsafe {
+            self.context
+                .load_bytes(offset as u32, bytes.as_mut_ptr().cast(), N as u32)
+        };
+        // SAFETY: the helper wrote all `N` bytes if it returned 0.
+        (status == 0).then(|| unsafe { bytes.assume_init() })
     }
-}
 
-/// `N` bytes of the linear part, or `None` where it ends before.
-///
-/// # Safety
-/// `start..end` must be the linear part of a frame.
-#[inline(always)]
-unsafe fn load_linear<const N: usize>(start: usize, end: usize, offset: usize) -> Option<[u8; N]> {
-    let from = start + offset;
-    if from + N > end {
-        return None;
+    #[inline(always)]
+    fn outer_tag(&self) -> Option<OuterTag> {
+        self.context.outer_tag()
     }
-    // SAFETY: the bytes lie before `end`; packet memory has no alignment to rely on.
-    Some(unsafe { ptr::read_unaligned(from as *const [u8; N]) })
 }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, fs, path::Path};
 use aya::{
     Ebpf, EbpfError, EbpfLoader,
     maps::{MapData, MapError, MapInfo},
-    programs::{ProgramError, SchedClassifier, Xdp},
+    programs::{Program, ProgramError, SchedClassifier, Xdp},
 };
 use neighsteer_common::abi::{self, Settings};
 use nix::errno::Errno;
@@ -148,11 +148,7 @@ pub fn tc_program<'a>(
     ebpf: &'a mut Ebpf,
     name: &'static str,
 ) -> Result<&'a mut SchedClassifier, AttachError> {
-    let program: &mut SchedClassifier = ebpf
-        .program_mut(name)
-        .ok_or(AttachError::Missing { name })?
-        .try_into()
-        .map_err(|source| refused(name, source))?;
+    let program: &mut SchedClassifier = program(ebpf, name)?;
     program.load().map_err(|source| refused(name, source))?;
     Ok(program)
 }
@@ -162,13 +158,19 @@ pub fn tc_program<'a>(
 /// # Errors
 /// Where the object has none, or the kernel refuses it.
 pub fn xdp_program<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut Xdp, AttachError> {
-    let program: &mut Xdp = ebpf
-        .program_mut(name)
-        .ok_or(AttachError::Missing { name })?
-        .try_into()
-        .map_err(|source| refused(name, source))?;
+    let program: &mut Xdp = program(ebpf, name)?;
     program.load().map_err(|source| refused(name, source))?;
     Ok(program)
+}
+
+fn program<'a, P>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<P, AttachError>
+where
+    P: TryFrom<&'a mut Program, Error = ProgramError>,
+{
+    ebpf.program_mut(name)
+        .ok_or(AttachError::Missing { name })?
+        .try_into()
+        .map_err(|source| refused(name, source))
 }
 
 fn refused(program: &'static str, source: ProgramError) -> AttachError {
