@@ -18,9 +18,9 @@ use super::report::Translation;
 pub(super) const FRAMES: u8 = 50;
 /// Slow enough for ovn-controller to write what today's flows make of a frame, at 100 UDNs.
 const PACE: Duration = Duration::from_millis(100);
-/// A daemon is idle when it uses less than 20 ms in this time.
+/// The daemons are idle when they use less than 30 ms in this time.
 const IDLE_WINDOW: Duration = Duration::from_millis(600);
-const IDLE_USE: Duration = Duration::from_millis(20);
+const IDLE_USE: Duration = Duration::from_millis(30);
 const SETTLED: Duration = Duration::from_secs(300);
 const PING: Duration = Duration::from_secs(5);
 
@@ -154,31 +154,27 @@ pub(crate) fn new_neighbours(
     })
 }
 
-/// Waits until neither the switch nor the controller has anything to do.
+/// Waits until no daemon has anything to do.
 fn wait_until_idle(lab: &Lab) -> Result<()> {
     let used =
         || -> Result<Duration> { Ok(lab.cpu(Daemon::Vswitchd)? + lab.cpu(Daemon::Controller)?) };
     let mut window = (Instant::now(), used()?);
-    wait_until(
-        SETTLED,
-        "ovs-vswitchd and ovn-controller to be idle",
-        || {
-            let (since, at) = window;
-            let now = used().map_err(|error| error.to_string())?;
-            if now.saturating_sub(at) > IDLE_USE {
-                window = (Instant::now(), now);
-                return Err(format!(
-                    "{:?} used in {:?}",
-                    now.saturating_sub(at),
-                    since.elapsed()
-                ));
-            }
-            if since.elapsed() < IDLE_WINDOW {
-                return Err("idle, but not for long".to_owned());
-            }
-            Ok(())
-        },
-    )
+    wait_until(SETTLED, "the daemons to be idle", || {
+        let (since, at) = window;
+        let now = used().map_err(|error| error.to_string())?;
+        if now.saturating_sub(at) > IDLE_USE {
+            window = (Instant::now(), now);
+            return Err(format!(
+                "{:?} used in {:?}",
+                now.saturating_sub(at),
+                since.elapsed()
+            ));
+        }
+        if since.elapsed() < IDLE_WINDOW {
+            return Err("idle, but not for long".to_owned());
+        }
+        Ok(())
+    })
 }
 
 /// The first packet from a network's pod to a host that nobody has resolved.

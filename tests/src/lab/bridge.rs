@@ -30,10 +30,19 @@ impl Lab {
             }
             self.add_static_fdb_entry()?;
         }
+        self.replace_flows(&render(set, &ports))
+    }
+
+    /// Makes the external bridge drop whatever comes in.
+    pub(super) fn drop_everything(&self) -> Result<()> {
+        self.replace_flows("priority=0,actions=drop\n")
+    }
+
+    fn replace_flows(&self, flows: &str) -> Result<()> {
         let mut command = self.ofctl();
         command.args(["--bundle", "replace-flows"]);
         command.arg(self.management_remote(BRIDGE)).arg("-");
-        run_with_input(&mut command, &render(set, &ports)).map(drop)
+        run_with_input(&mut command, flows).map(drop)
     }
 
     fn bridge_ports(&self) -> Result<BridgePorts> {

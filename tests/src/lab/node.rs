@@ -121,6 +121,9 @@ impl Lab {
              -- add-port {BRIDGE} {uplink}"
         );
         self.vsctl(text.split_whitespace())?;
+        // Until the bridge has its flows: routers announce themselves as they come up, and each
+        // announcement would flood to all of them.
+        self.drop_everything()?;
         self.configure_bridge_interface()
     }
 
