@@ -103,7 +103,8 @@ impl Peer {
 
     /// Inserts a datapath for bindings to refer to.
     pub(crate) async fn datapath(&self) -> Uuid {
-        let insert = Operation::insert("Datapath_Binding").set("tunnel_key", 1);
+        let key = fastrand::i64(1..16_777_215);
+        let insert = Operation::insert("Datapath_Binding").set("tunnel_key", key);
         let results = self.client.transact(&[insert.into()]).await.unwrap();
         match results[..] {
             [OperationResult::Inserted(uuid)] => uuid,

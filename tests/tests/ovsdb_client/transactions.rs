@@ -1,8 +1,8 @@
 //! What is written, and what is refused.
 
 use neighsteer::ovsdb::{
-    Clause, ErrorKind, Event, Function, Mutator, Operation, OperationResult, Options, Outcome,
-    TransactError, Uuid,
+    Clause, ErrorKind, Event, Function, MonitorCondition, Mutator, Operation, OperationResult,
+    Options, Outcome, TransactError, Uuid,
 };
 use neighsteer_tests::database::DatabaseServer;
 use tokio::time::timeout;
@@ -229,4 +229,34 @@ async fn malformed_operation_fails_alone_and_not_the_connection() {
         assert!(error.changed_nothing(), "{operation:?}: {error:?}");
     }
     peer.datapath().await;
+}
+
+#[tokio::test]
+async fn transactions_have_a_connection_of_their_own_where_wanted() {
+    let mut server = DatabaseServer::start(DatabaseServer::SOUTHBOUND).unwrap();
+    let mut peer = Peer::synced(Options {
+        dedicated_writer: true,
+        ..southbound(&server)
+    })
+    .await;
+    for round in 1..=2_usize {
+        let datapath = peer.datapath().await;
+        let (good, insert) = binding(datapath, &round.to_string(), "10.0.0.1");
+        // A request on the other connection, with an id that a transaction has as well.
+        let condition = Clause::new("logical_port", Function::NotEqual, format!("-{round}"));
+        let number = peer
+            .client
+            .set_condition("MAC_Binding", MonitorCondition::AnyOf(vec![condition]))
+            .unwrap();
+        let results = peer.client.transact(std::slice::from_ref(&insert)).await;
+        assert_eq!(results.unwrap(), [OperationResult::Inserted(good)]);
+        let error = peer.client.transact(&[insert]).await.unwrap_err();
+        assert!(matches!(error, TransactError::Aborted(_)), "{error:?}");
+        peer.until(|peer| peer.rows.len() == round && peer.conditions >= number)
+            .await;
+        server.kill().unwrap();
+        peer.until(|peer| peer.errors.len() >= round).await;
+        server.resurrect().unwrap();
+        peer.until(|peer| peer.synced > round).await;
+    }
 }

@@ -75,8 +75,12 @@ pub struct Followed {
 
 impl Followed {
     fn start(database: Database, remotes: Vec<Remote>, request: MonitorRequest) -> Self {
-        let (client, monitor, driver): (Client, Monitor, Driver) =
-            Client::connect(Options::new(remotes.clone(), database.name(), request));
+        let options = Options {
+            // Whoever waits for bindings need not wait for their way back to the mirror.
+            dedicated_writer: database == Database::Southbound,
+            ..Options::new(remotes.clone(), database.name(), request)
+        };
+        let (client, monitor, driver): (Client, Monitor, Driver) = Client::connect(options);
         Self {
             database,
             client,

@@ -41,6 +41,11 @@ pub struct Options {
     pub max_message_bytes: usize,
     /// Transactions that may be without an answer; more wait.
     pub max_in_flight: usize,
+    /// Sends transactions over a second connection. A server that has committed a transaction tells
+    /// the monitors of the same connection what it changed before it answers: with many rows that
+    /// doubles the time. Over a connection without a monitor the answer comes at once, and may come
+    /// before the changes. The two stand and fall together.
+    pub dedicated_writer: bool,
     /// Between rounds of attempts to connect.
     pub backoff: Backoff,
 }
@@ -82,6 +87,7 @@ impl Options {
             transact_timeout: Duration::from_secs(30),
             max_message_bytes: 256 * 1024 * 1024,
             max_in_flight: 32,
+            dedicated_writer: false,
             backoff: Backoff::default(),
         }
     }
@@ -113,8 +119,9 @@ impl Client {
     }
 
     /// Executes operations as one transaction and returns one result for each. Many may be in
-    /// flight; the server executes them in the order of the calls. What it changes among the
-    /// monitored rows is queued for the [`Monitor`] before this returns.
+    /// flight; the server executes them in the order of the calls. Without
+    /// [`Options::dedicated_writer`], what it changes among the monitored rows is queued for the
+    /// [`Monitor`] before this returns.
     ///
     /// # Errors
     /// Where it is not known to be committed; see [`TransactError::changed_nothing`].

@@ -12,7 +12,7 @@ use super::{
     error::{SessionError, TransactError},
     pending::Shared,
     remote::{ConnectError, Remote},
-    replica::Replica,
+    replica::{Replica, connect},
     session::{Session, Transaction},
 };
 
@@ -67,18 +67,29 @@ impl Driver {
             fastrand::shuffle(&mut order);
             for remote in order {
                 let mut changes = Vec::new();
-                let connected =
-                    replica.establish(remote, &options, shared.wanted_conditions(), &mut changes);
+                let connected = async {
+                    let wanted = shared.wanted_conditions();
+                    let connection = replica
+                        .establish(remote, &options, wanted, &mut changes)
+                        .await?;
+                    let writer = if options.dedicated_writer {
+                        Some(connect(remote, &options).await?)
+                    } else {
+                        None
+                    };
+                    Ok::<_, SessionError>((connection, writer))
+                };
                 let connected = tokio::select! {
                     connected = connected => connected,
                     Unused = refuse(&mut transactions, cause.as_ref()) => return,
                 };
                 let error = match connected {
-                    Ok(connection) => {
+                    Ok((connection, writer)) => {
                         tracing::info!(%remote, database = %options.database, "database connected");
                         let since = Instant::now();
                         shared.synced(changes, replica.conditions.generation);
-                        let session = Session::new(connection, &mut replica, &options, shared);
+                        let session =
+                            Session::new(connection, writer, &mut replica, &options, shared);
                         match session.run(&mut transactions).await {
                             None => return,
                             Some(error) => {

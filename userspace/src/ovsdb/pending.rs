@@ -66,7 +66,7 @@ struct State {
 #[derive(Debug, Default)]
 struct Queue {
     changes: Vec<Change>,
-    /// Where each row's entry is among `changes`.
+    /// Where each row's entry is among `changes`; empty until a second message adds to them.
     places: HashMap<(Arc<str>, Uuid), usize>,
     /// A batch is due although it may be empty.
     due: bool,
@@ -81,13 +81,24 @@ struct Queue {
     conditions: u64,
 }
 
+/// The row that a change is about.
+fn key(change: &Change) -> (Arc<str>, Uuid) {
+    (Arc::clone(&change.table), change.uuid)
+}
+
 impl Queue {
     fn add(&mut self, changes: Vec<Change>) {
         if self.changes.is_empty() {
-            self.changes.reserve_exact(changes.len());
+            // Mostly the consumer keeps up: then nothing needs to be found again.
+            self.changes = changes;
+            return;
+        }
+        if self.places.is_empty() {
+            let places = self.changes.iter().enumerate();
+            self.places = places.map(|(place, change)| (key(change), place)).collect();
         }
         for change in changes {
-            let key = (Arc::clone(&change.table), change.uuid);
+            let key = key(&change);
             match self
                 .places
                 .get(&key)

@@ -50,17 +50,7 @@ impl Replica {
         wanted: Conditions,
         changes: &mut Vec<Change>,
     ) -> Result<Connection, SessionError> {
-        let stream = tokio::time::timeout(options.connect_timeout, remote.connect())
-            .await
-            .map_err(|_| ConnectError::TimedOut {
-                remote: remote.clone(),
-                after: options.connect_timeout,
-            })??;
-        let mut connection = Connection::new(
-            stream,
-            options.max_message_bytes,
-            probe_interval(options, remote),
-        );
+        let mut connection = connect(remote, options).await?;
         let refused = |method, error| SessionError::Refused {
             method,
             database: options.database.to_string(),
@@ -131,6 +121,27 @@ impl Replica {
         self.last_transaction = update.last_transaction;
         Ok(())
     }
+}
+
+/// Connects, and nothing more.
+///
+/// # Errors
+/// When the connection could not be made.
+pub(crate) async fn connect(
+    remote: &Remote,
+    options: &Options,
+) -> Result<Connection, ConnectError> {
+    let stream = tokio::time::timeout(options.connect_timeout, remote.connect())
+        .await
+        .map_err(|_| ConnectError::TimedOut {
+            remote: remote.clone(),
+            after: options.connect_timeout,
+        })??;
+    Ok(Connection::new(
+        stream,
+        options.max_message_bytes,
+        probe_interval(options, remote),
+    ))
 }
 
 /// How long a silent server is trusted.

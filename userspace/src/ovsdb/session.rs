@@ -37,6 +37,8 @@ struct Sent {
 /// Serves one connection.
 pub(crate) struct Session<'a> {
     connection: Connection,
+    /// The connection of the transactions, where they have their own.
+    writer: Option<Connection>,
     replica: &'a mut Replica,
     options: &'a Options,
     shared: &'a Shared,
@@ -48,12 +50,14 @@ pub(crate) struct Session<'a> {
 impl<'a> Session<'a> {
     pub(crate) fn new(
         connection: Connection,
+        writer: Option<Connection>,
         replica: &'a mut Replica,
         options: &'a Options,
         shared: &'a Shared,
     ) -> Self {
         Self {
             connection,
+            writer,
             replica,
             options,
             shared,
@@ -91,6 +95,7 @@ impl<'a> Session<'a> {
             let room = self.in_flight.len() < self.options.max_in_flight.max(1);
             tokio::select! {
                 incoming = self.connection.next() => self.receive(incoming?)?,
+                incoming = next(self.writer.as_mut()) => self.receive_written(incoming?),
                 transaction = transactions.recv(), if room => match transaction {
                     Some(transaction) => self.send(transaction),
                     None => return Ok(()),
@@ -110,7 +115,8 @@ impl<'a> Session<'a> {
             // Nobody waits any more: it was never sent, and so it stays.
             return;
         }
-        let id = self.connection.request("transact", &params);
+        let connection = self.writer.as_mut().unwrap_or(&mut self.connection);
+        let id = connection.request("transact", &params);
         self.in_flight.insert(id, Sent { operations, reply });
     }
 
@@ -127,7 +133,14 @@ impl<'a> Session<'a> {
                 self.replica.last_transaction = Uuid::NIL;
                 Err(SessionError::MonitorCanceled)
             }
-            Incoming::Reply { id, result } => self.answer(id, result),
+            // The ids of the two connections have nothing to do with each other.
+            Incoming::Reply { id, result } => match self.writer {
+                None => match self.settle(id, result) {
+                    Some(result) => self.changed_conditions(id, result),
+                    None => Ok(()),
+                },
+                Some(_) => self.changed_conditions(id, result),
+            },
             other => {
                 tracing::debug!(?other, "message passed over");
                 Ok(())
@@ -135,18 +148,44 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn answer(&mut self, id: u64, result: Result<Bytes, ServerError>) -> Result<(), SessionError> {
-        if let Some(sent) = self.in_flight.remove(&id) {
-            let outcome = match result {
-                Err(error) => Err(TransactError::Refused(error)),
-                Ok(result) => match parse_outcome(&result, sent.operations) {
-                    Ok(outcome) => outcome.map_err(TransactError::Aborted),
-                    Err(error) => Err(TransactError::Unreadable(Arc::new(error))),
-                },
-            };
-            let _gone = sent.reply.send(outcome);
-            return Ok(());
+    /// What came over the connection of the transactions.
+    fn receive_written(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Reply { id, result } => {
+                if self.settle(id, result).is_some() {
+                    tracing::debug!(id, "reply to nothing that was asked");
+                }
+            }
+            other => tracing::debug!(?other, "message passed over"),
         }
+    }
+
+    /// Hands a transaction its outcome; the result comes back where it is not a transaction's.
+    fn settle(
+        &mut self,
+        id: u64,
+        result: Result<Bytes, ServerError>,
+    ) -> Option<Result<Bytes, ServerError>> {
+        let Some(sent) = self.in_flight.remove(&id) else {
+            return Some(result);
+        };
+        let outcome = match result {
+            Err(error) => Err(TransactError::Refused(error)),
+            Ok(result) => match parse_outcome(&result, sent.operations) {
+                Ok(outcome) => outcome.map_err(TransactError::Aborted),
+                Err(error) => Err(TransactError::Unreadable(Arc::new(error))),
+            },
+        };
+        let _gone = sent.reply.send(outcome);
+        None
+    }
+
+    /// The answer to a change of conditions.
+    fn changed_conditions(
+        &mut self,
+        id: u64,
+        result: Result<Bytes, ServerError>,
+    ) -> Result<(), SessionError> {
         let Some((_, conditions)) = self.changing.take_if(|(changing, _)| *changing == id) else {
             tracing::debug!(id, "reply to nothing that was asked");
             return Ok(());
@@ -190,5 +229,13 @@ impl<'a> Session<'a> {
     fn in_force(&mut self, conditions: Conditions) {
         self.shared.conditions_in_force(conditions.generation);
         self.replica.conditions = conditions;
+    }
+}
+
+/// The next message of a connection; without one, never.
+async fn next(connection: Option<&mut Connection>) -> Result<Incoming, SessionError> {
+    match connection {
+        Some(connection) => connection.next().await,
+        None => std::future::pending().await,
     }
 }

@@ -121,8 +121,11 @@ impl Cache {
         let mut by_table: Vec<Vec<(Uuid, RowUpdate)>> = Vec::new();
         by_table.resize_with(self.layouts.len(), Vec::new);
         for (index, rows) in updates {
-            if let Some(slot) = by_table.get_mut(index) {
-                slot.extend(rows);
+            match by_table.get_mut(index) {
+                // A table is named once; to copy its rows would double what they take for a moment.
+                Some(slot) if slot.is_empty() => *slot = rows,
+                Some(slot) => slot.extend(rows),
+                None => {}
             }
         }
         for ((layout, table), rows) in self.layouts.iter().zip(&mut self.tables).zip(by_table) {
@@ -141,9 +144,9 @@ impl Cache {
                     keep
                 });
             }
-            table
-                .rows
-                .reserve(rows.len().saturating_sub(table.rows.len()));
+            let added = rows.len().saturating_sub(table.rows.len());
+            table.rows.reserve(added);
+            changes.reserve_exact(added);
             for (uuid, update) in rows {
                 match update {
                     RowUpdate::Insert(values) => table.put(layout, uuid, values, changes),

@@ -90,28 +90,32 @@ impl Framer {
 
     /// The length of the message at the front of `input`, if all of it is there.
     fn find_end(&mut self, input: &[u8]) -> Option<usize> {
-        for (index, &byte) in input.iter().enumerate().skip(self.scanned) {
-            if self.in_string {
+        // Locals stay in registers: every byte that the server sends passes here.
+        let (mut depth, mut in_string, mut escaped) = (self.depth, self.in_string, self.escaped);
+        let mut rest = input.get(self.scanned..).unwrap_or_default().iter();
+        while let Some(&byte) = rest.next() {
+            if in_string {
                 match byte {
-                    _ if self.escaped => self.escaped = false,
-                    b'\\' => self.escaped = true,
-                    b'"' => self.in_string = false,
+                    _ if escaped => escaped = false,
+                    b'\\' => escaped = true,
+                    b'"' => in_string = false,
                     _ => {}
                 }
                 continue;
             }
             match byte {
-                b'"' => self.in_string = true,
-                b'{' | b'[' => self.depth += 1,
+                b'"' => in_string = true,
+                b'{' | b'[' => depth += 1,
                 b'}' | b']' => {
-                    self.depth = self.depth.saturating_sub(1);
-                    if self.depth == 0 {
-                        return Some(index + 1);
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        return Some(input.len() - rest.len());
                     }
                 }
                 _ => {}
             }
         }
+        (self.depth, self.in_string, self.escaped) = (depth, in_string, escaped);
         None
     }
 }

@@ -1,11 +1,11 @@
 //! Changes of rows as `monitor_cond_since` and `update3` send them (`<table-updates2>` in
 //! ovsdb-server(7)).
 
-use std::{fmt, sync::Arc};
+use std::{fmt, marker::PhantomData, sync::Arc};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor},
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -67,13 +67,12 @@ impl<'a> Decoder<'a> {
     ///
     /// # Errors
     /// Where it is malformed or holds a value that does not fit its column.
-    pub fn monitor_reply(self, result: &[u8]) -> Result<MonitorReply, serde_json::Error> {
-        let (found, last_transaction, updates): (bool, Uuid, &RawValue) =
-            serde_json::from_slice(result)?;
+    pub fn monitor_reply(mut self, result: &[u8]) -> Result<MonitorReply, serde_json::Error> {
+        let (found, last_transaction, updates) = self.read(result, |_: &bool| true)?;
         Ok(MonitorReply {
             found,
             last_transaction,
-            updates: self.updates(updates)?,
+            updates,
         })
     }
 
@@ -82,23 +81,60 @@ impl<'a> Decoder<'a> {
     /// # Errors
     /// Where it is malformed or holds a value that does not fit its column.
     pub fn update3(
-        self,
+        mut self,
         params: &[u8],
         monitor: &str,
     ) -> Result<Option<Update3>, serde_json::Error> {
-        let (owner, last_transaction, updates): (&RawValue, Uuid, &RawValue) =
-            serde_json::from_slice(params)?;
-        if serde_json::from_str::<&str>(owner.get()).ok() != Some(monitor) {
-            return Ok(None);
-        }
-        Ok(Some(Update3 {
+        let is_ours =
+            |owner: &&RawValue| serde_json::from_str::<&str>(owner.get()).ok() == Some(monitor);
+        let (owner, last_transaction, updates) = self.read(params, is_ours)?;
+        Ok(is_ours(&owner).then_some(Update3 {
             last_transaction,
-            updates: self.updates(updates)?,
+            updates,
         }))
     }
 
-    fn updates(mut self, raw: &RawValue) -> Result<Updates, serde_json::Error> {
-        self.deserialize(&mut serde_json::Deserializer::from_str(raw.get()))
+    /// Reads the three elements that both have, the rows only where the first is as wanted.
+    fn read<'de, H: Deserialize<'de>>(
+        &mut self,
+        json: &'de [u8],
+        wanted: impl Fn(&H) -> bool,
+    ) -> Result<(H, Uuid, Updates), serde_json::Error> {
+        let mut deserializer = serde_json::Deserializer::from_slice(json);
+        let read = deserializer.deserialize_seq(Triple {
+            decoder: self,
+            wanted,
+            head: PhantomData,
+        })?;
+        deserializer.end()?;
+        Ok(read)
+    }
+}
+
+/// Reads `[head, last-txn-id, <table-updates2>]`.
+struct Triple<'d, 'a, H, F> {
+    decoder: &'d mut Decoder<'a>,
+    wanted: F,
+    head: PhantomData<H>,
+}
+
+impl<'de, H: Deserialize<'de>, F: Fn(&H) -> bool> Visitor<'de> for Triple<'_, '_, H, F> {
+    type Value = (H, Uuid, Updates);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of three elements, the rows last")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let short = || A::Error::custom("an array of fewer than three elements");
+        let head: H = seq.next_element()?.ok_or_else(short)?;
+        if !(self.wanted)(&head) {
+            while seq.next_element::<IgnoredAny>()?.is_some() {}
+            return Ok((head, Uuid::NIL, Updates::new()));
+        }
+        let last_transaction = seq.next_element()?.ok_or_else(short)?;
+        let updates = seq.next_element_seed(self.decoder)?.ok_or_else(short)?;
+        Ok((head, last_transaction, updates))
     }
 }
 
