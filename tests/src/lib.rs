@@ -10,3 +10,4 @@ pub mod generate;
 pub mod kernel;
 pub mod lab;
 pub mod oracle;
+pub mod raw_database;

@@ -1,0 +1,74 @@
+//! A southbound database with datapaths to refer to.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use neighsteer::{
+    agent::databases::{MAC_BINDING, MAC_BINDING_COLUMNS},
+    ovsdb::{
+        Client, Event, Monitor, MonitorCondition, MonitorRequest, Operation, OperationResult,
+        Options, Remote, TableRequest, Uuid,
+    },
+};
+use neighsteer_tests::database::DatabaseServer;
+
+/// The bindings that match, and nothing else.
+pub(crate) fn options(remote: Remote, condition: MonitorCondition) -> Options {
+    let bindings = TableRequest::new(MAC_BINDING, MAC_BINDING_COLUMNS).filter(condition);
+    Options {
+        transact_timeout: Duration::from_secs(300),
+        ..Options::new(
+            vec![remote],
+            "OVN_Southbound",
+            MonitorRequest::new().table(bindings),
+        )
+    }
+}
+
+/// Waits for the first snapshot.
+pub(crate) async fn synced(monitor: &mut Monitor) -> anyhow::Result<usize> {
+    match monitor.next().await.context("the client has ended")? {
+        Event::Synced(batch) => Ok(batch.changes.len()),
+        other => bail!("instead of a snapshot: {other:?}"),
+    }
+}
+
+/// A client that only writes.
+pub(crate) async fn writer(server: &DatabaseServer) -> anyhow::Result<Client> {
+    let none = MonitorCondition::AnyOf(Vec::new());
+    let (client, mut monitor, driver) = Client::connect(options(server.remote(), none));
+    tokio::spawn(driver.run());
+    synced(&mut monitor).await?;
+    Ok(client)
+}
+
+/// As many datapaths.
+pub(crate) async fn datapaths(client: &Client, count: usize) -> anyhow::Result<Vec<Uuid>> {
+    let inserts: Vec<Operation> = (1..=count)
+        .map(|key| {
+            let key = i64::try_from(key).unwrap_or(i64::MAX);
+            Operation::insert("Datapath_Binding")
+                .set("tunnel_key", key)
+                .into()
+        })
+        .collect();
+    let results = client.transact(&inserts).await?;
+    results
+        .into_iter()
+        .map(|result| match result {
+            OperationResult::Inserted(uuid) => Ok(uuid),
+            other => bail!("an insert gave {other:?}"),
+        })
+        .collect()
+}
+
+/// A binding to insert.
+pub(crate) fn insert(port: &str, datapath: Uuid, ip: &str, timestamp: i64) -> Operation {
+    Operation::insert(MAC_BINDING)
+        .set("logical_port", port)
+        .set("datapath", datapath)
+        .set("ip", ip)
+        .set("mac", "02:00:00:00:00:01")
+        .set("timestamp", timestamp)
+        .into()
+}
