@@ -133,7 +133,11 @@ fn a_process_without_capabilities_is_told_which_it_lacks() {
         };
         let error = datapath::attach(&options).unwrap_err();
         assert!(matches!(error, AttachError::Permission { .. }), "{error}");
-        assert!(error.to_string().contains("CAP_BPF and CAP_NET_ADMIN"));
+        assert!(
+            error
+                .to_string()
+                .contains("CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN")
+        );
         let error = datapath::detach("lo", &options.bpffs).unwrap_err();
         assert!(matches!(error, DetachError::Permission { .. }), "{error}");
         let error = datapath::counters("lo", &options.bpffs).unwrap_err();

@@ -2,6 +2,7 @@
 //!
 //! Needs root and a kernel with BPF; where there is none, each test says so and is skipped.
 
+mod capabilities;
 mod errors;
 mod frames;
 mod lifecycle;

@@ -13,7 +13,10 @@ use aya::programs::{
 };
 use nix::errno::Errno;
 
-use super::{error::errno_of, netlink};
+use super::{
+    error::{errno_of, is_permission},
+    netlink,
+};
 
 /// How long the kernel may take to let a program go; it takes milliseconds.
 const DETACH_DEADLINE: Duration = Duration::from_secs(5);
@@ -49,7 +52,7 @@ impl Pinned {
     /// Whether the link is attached to the interface of that index in our network namespace.
     pub(crate) fn is_on(&self, interface: &str, interface_index: u32) -> bool {
         self.interface_index == Some(interface_index)
-            && runs(interface, interface_index, self.link_type, self.program_id)
+            && runs(interface, interface_index, self.link_type, self.program_id) != Some(false)
     }
 
     /// Closes the link, whose pin is gone, and waits until the kernel has taken its program off the
@@ -65,7 +68,7 @@ impl Pinned {
         } = self;
         drop(link);
         let deadline = Instant::now() + DETACH_DEADLINE;
-        while runs(interface, interface_index, link_type, program_id) {
+        while runs(interface, interface_index, link_type, program_id) == Some(true) {
             if Instant::now() > deadline {
                 return false;
             }
@@ -75,27 +78,32 @@ impl Pinned {
     }
 }
 
+/// Whether an interface runs a program of ours; `None` where this process may not know: naming
+/// programs takes `CAP_SYS_ADMIN`, which an agent needs for nothing else.
 fn runs(
     interface: &str,
     interface_index: u32,
     link_type: Option<LinkType>,
     program_id: u32,
-) -> bool {
+) -> Option<bool> {
     match link_type {
         Some(LinkType::Tcx) => runs_tcx(interface, program_id),
         Some(LinkType::Xdp) => runs_xdp(interface_index, program_id),
-        _ => false,
+        _ => Some(false),
     }
 }
 
-fn runs_tcx(interface: &str, program_id: u32) -> bool {
-    SchedClassifier::query_tcx(interface, TcAttachType::Ingress)
-        .is_ok_and(|(_, programs)| programs.iter().any(|program| program.id() == program_id))
+fn runs_tcx(interface: &str, program_id: u32) -> Option<bool> {
+    match SchedClassifier::query_tcx(interface, TcAttachType::Ingress) {
+        Ok((_, programs)) => Some(programs.iter().any(|program| program.id() == program_id)),
+        Err(error) if is_permission(&error) => None,
+        Err(_) => Some(false),
+    }
 }
 
-fn runs_xdp(interface_index: u32, program_id: u32) -> bool {
-    netlink::xdp(interface_index)
-        .is_ok_and(|xdp| xdp.is_some_and(|xdp| xdp.program_ids.contains(&program_id)))
+fn runs_xdp(interface_index: u32, program_id: u32) -> Option<bool> {
+    let xdp = netlink::xdp(interface_index).ok().flatten();
+    Some(xdp.is_some_and(|xdp| xdp.program_ids.contains(&program_id)))
 }
 
 /// The interface of an open link, from what `/proc` says of this process' file descriptors.

@@ -16,11 +16,13 @@ use super::error::{AttachError, MapShape, errno_of, is_permission};
 pub static OBJECT: &[u8] = aya::include_bytes_aligned!(env!("NEIGHSTEER_BPF_OBJECT_FILE"));
 
 /// What loading and attaching need.
-pub(crate) const CAPABILITIES: &str = "CAP_BPF and CAP_NET_ADMIN";
+pub(crate) const CAPABILITIES: &str = "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN";
 /// `CAP_NET_ADMIN`.
 const CAP_NET_ADMIN: u32 = 12;
-/// `CAP_SYS_ADMIN`, which stands for the one below.
+/// `CAP_SYS_ADMIN`, which stands for the two below.
 const CAP_SYS_ADMIN: u32 = 21;
+/// `CAP_PERFMON`: without it the verifier refuses sums of a packet pointer and a variable.
+const CAP_PERFMON: u32 = 38;
 /// `CAP_BPF`.
 const CAP_BPF: u32 = 39;
 
@@ -47,7 +49,7 @@ pub(crate) fn has_capabilities() -> bool {
         .and_then(|status| effective_capabilities(&status))
         .is_none_or(|effective| {
             let has = |capability: u32| effective >> capability & 1 == 1;
-            has(CAP_NET_ADMIN) && (has(CAP_BPF) || has(CAP_SYS_ADMIN))
+            has(CAP_NET_ADMIN) && (has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON))
         })
 }
 
