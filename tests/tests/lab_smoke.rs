@@ -1,8 +1,8 @@
 //! The lab itself: it comes up, carries pods' packets, and leaves nothing behind.
 
 use std::net::IpAddr;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 use std::{fs, thread};
@@ -12,7 +12,10 @@ use neighsteer_tests::lab::{
     BRIDGE_MAC, Daemon, FlowSet, GATEWAY_IPV4, GATEWAY_IPV6, GATEWAY_MAC, Lab, NODE_IPV4, Network,
     labs, wait_until,
 };
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
+const TOOL: &str = env!("CARGO_BIN_EXE_neighsteer-lab");
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A unicast ARP reply that resolves the external host's first address.
@@ -109,10 +112,10 @@ fn two_labs_at_once_do_not_know_of_each_other_and_leave_nothing() {
     }
 }
 
-#[test]
-fn what_a_killed_owner_left_is_taken_down() {
-    let tool = env!("CARGO_BIN_EXE_neighsteer-lab");
-    let mut owner = Command::new(tool)
+/// Starts the tool that brings a lab up, and signals it once ovs-vswitchd runs. Returns how it
+/// ended, and the lab's ID, directory and that daemon's process.
+fn signal_while_starting(signal: Signal) -> (ExitStatus, String, PathBuf, u32) {
+    let mut owner = Command::new(TOOL)
         .args(["up", "--udns", "1"])
         .stderr(Stdio::null())
         .stdout(Stdio::null())
@@ -127,12 +130,25 @@ fn what_a_killed_owner_left_is_taken_down() {
         let pid: u32 = pid.trim().parse().map_err(|_| "no number")?;
         Ok::<_, &str>((state.id, directory, pid))
     });
-    owner.kill().unwrap();
-    owner.wait().unwrap();
+    kill(Pid::from_raw(owner.id().try_into().unwrap()), signal).unwrap();
+    let status = owner.wait().unwrap();
     let (id, directory, vswitchd) = started.unwrap();
+    (status, id, directory, vswitchd)
+}
 
-    let down = Command::new(tool).arg("down").output().unwrap();
+#[test]
+fn what_a_killed_owner_left_is_taken_down() {
+    let (_, id, directory, vswitchd) = signal_while_starting(Signal::SIGKILL);
+    assert!(directory.exists());
+    let down = Command::new(TOOL).args(["down", &id]).output().unwrap();
     assert!(down.status.success(), "{down:?}");
+    assert_eq!(remains(&id, &directory, &[vswitchd]), Vec::<String>::new());
+}
+
+#[test]
+fn an_interrupted_owner_leaves_nothing() {
+    let (status, id, directory, vswitchd) = signal_while_starting(Signal::SIGINT);
+    assert_eq!(status.code(), Some(1));
     assert_eq!(remains(&id, &directory, &[vswitchd]), Vec::<String>::new());
 }
 

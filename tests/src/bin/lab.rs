@@ -169,9 +169,16 @@ fn take_down(which: &Which) -> Result<ExitCode, LabError> {
     let mut removed = lab::sweep()?;
     if which.all {
         removed.extend(remove_labs(|state| state.owner.is_none())?);
-    } else if which.id.is_some() || removed.is_empty() {
-        let id = choose(which.id.as_deref())?;
-        removed.extend(remove_labs(|state| state.id == id)?);
+    } else {
+        // What was swept may be all that was meant.
+        let done = match &which.id {
+            Some(id) => removed.contains(id),
+            None => !removed.is_empty(),
+        };
+        if !done {
+            let id = choose(which.id.as_deref())?;
+            removed.extend(remove_labs(|state| state.id == id)?);
+        }
     }
     for id in removed {
         eprintln!("lab {id} is gone");

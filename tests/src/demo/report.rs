@@ -157,6 +157,14 @@ impl Report {
             both("first IPv6 ping of the last UDN's pod", &|mode| {
                 ping(mode.ping_ipv6)
             }),
+            both(
+                "mirror, IPv4: source row seen to followers' rows committed",
+                &|mode| mirror(mode.ping_ipv4),
+            ),
+            both(
+                "mirror, IPv6: source row seen to followers' rows committed",
+                &|mode| mirror(mode.ping_ipv6),
+            ),
         ]
     }
 }
@@ -186,9 +194,9 @@ impl Display for Report {
         if let Some(latency) = self.mirror_latency {
             writeln!(
                 formatter,
-                "mirror, source row seen to {} followers' rows committed: median {} ms, longest \
-                 {} ms, {} bindings",
-                self.udns, latency.p50, latency.max, latency.count
+                "mirror over the run, the burst of {FRAMES} new neighbours included: {} bindings \
+                 to {} followers, median {} ms, longest {} ms",
+                latency.count, self.udns, latency.p50, latency.max
             )?;
         }
         let mebibytes = self.agent_resident_bytes / (1 << 20);
@@ -197,10 +205,16 @@ impl Display for Report {
 }
 
 fn ping(ping: FirstPing) -> String {
-    match (ping.round_trip_ms, ping.mirror_ms) {
-        (None, _) => "lost".to_owned(),
-        (Some(time), None) => format!("{time:.1} ms"),
-        (Some(time), Some(mirror)) => format!("{time:.1} ms (mirror {mirror} ms)"),
+    match ping.round_trip_ms {
+        None => "lost".to_owned(),
+        Some(time) => format!("{time:.1} ms"),
+    }
+}
+
+fn mirror(ping: FirstPing) -> String {
+    match ping.mirror_ms {
+        None => "–".to_owned(),
+        Some(time) => format!("{time} ms"),
     }
 }
 

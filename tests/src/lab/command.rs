@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-use super::error::{LabError, Result, check_interrupted};
+use super::error::{LabError, Result};
 
 /// Runs a command to its end and returns what it wrote to standard output.
 ///
@@ -28,7 +28,6 @@ pub(crate) fn run_with_input(command: &mut Command, input: &str) -> Result<Strin
 
 /// Runs a command to its end, whatever its exit code.
 pub(crate) fn output(command: &mut Command, input: &str) -> Result<Output> {
-    check_interrupted()?;
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child = command
         .stdin(if input.is_empty() {

@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::directory::{MEMBER, pids_of_members};
-use super::error::{LabError, Result, check_interrupted, wait_until};
+use super::error::{LabError, Result, check_interrupted, wait_until_clean};
 
 /// How long a daemon may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -200,7 +200,7 @@ impl Process {
     /// Waits until it has ended.
     pub(crate) fn wait(&mut self, deadline: Duration, name: &str) -> Result<Option<ExitStatus>> {
         let process = self.pid;
-        wait_until(
+        wait_until_clean(
             deadline,
             format_args!("{name} ({process}) to end"),
             || match &mut self.child {
@@ -278,7 +278,7 @@ pub(crate) fn last_lines(text: &str) -> String {
 /// Members are known by their environment, so that none is missed, and no stranger hit that got
 /// the number of one that is gone.
 pub(crate) fn kill_members(directory: &Path) -> Result<()> {
-    wait_until(PATIENCE, "the lab's processes to end", || {
+    wait_until_clean(PATIENCE, "the lab's processes to end", || {
         let members = pids_of_members(directory);
         if members.is_empty() {
             return Ok(());

@@ -157,11 +157,30 @@ pub fn wait_until<T, E: Display>(
     what: impl Display,
     mut probe: impl FnMut() -> std::result::Result<T, E>,
 ) -> Result<T> {
+    poll(deadline, what, || {
+        check_interrupted()?;
+        Ok(probe())
+    })
+}
+
+/// As [`wait_until`], for cleaning up: an interruption does not end it.
+pub(crate) fn wait_until_clean<T, E: Display>(
+    deadline: Duration,
+    what: impl Display,
+    mut probe: impl FnMut() -> std::result::Result<T, E>,
+) -> Result<T> {
+    poll(deadline, what, || Ok(probe()))
+}
+
+fn poll<T, E: Display>(
+    deadline: Duration,
+    what: impl Display,
+    mut probe: impl FnMut() -> Result<std::result::Result<T, E>>,
+) -> Result<T> {
     let start = Instant::now();
     let mut pause = Duration::from_millis(2);
     loop {
-        check_interrupted()?;
-        let seen = match probe() {
+        let seen = match probe()? {
             Ok(found) => return Ok(found),
             Err(seen) => seen,
         };
