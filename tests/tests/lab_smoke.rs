@@ -238,3 +238,22 @@ fn a_request_for_the_nodes_address_is_answered_by_the_default_router_and_the_hos
         assert_eq!(answers, expected, "{flows:?}: {:02x?}", capture.frames());
     }
 }
+
+#[test]
+fn pods_reach_the_outside_again_after_each_daemon_was_restarted() {
+    let mut lab = Lab::builder().udns(1).pods([1]).start().unwrap();
+    for daemon in Daemon::ALL {
+        let before = lab.pid(daemon).unwrap();
+        lab.restart_daemon(daemon).unwrap();
+        assert_ne!(lab.pid(daemon).unwrap(), before);
+    }
+    lab.set_flows(FlowSet::Legacy).unwrap();
+    lab.sync().unwrap();
+    wait_until(PATIENCE * 3, "the pod to reach the outside", || {
+        match lab.ping(Network(1), GATEWAY_IPV4.into(), Duration::from_secs(1)) {
+            Ok(Some(_)) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .unwrap();
+}

@@ -1,5 +1,6 @@
 //! The lab's daemons: starting and stopping them, asking them, waiting for OVN.
 
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use serde_json::json;
 use super::command::run;
 use super::daemon::{Daemon, Process, cpu_time, last_lines};
 use super::error::{LabError, Result, wait_until};
+use super::network::BRIDGE;
 use super::{Database, Lab};
 
 /// How long OVN may take for a change.
@@ -143,7 +145,26 @@ impl Lab {
         let mut process = Process::spawn(command, self.directory(), &output)?;
         let ready = process.wait_ready(daemon, self.directory());
         self.daemons.insert(daemon, process);
-        ready
+        ready?;
+        if daemon == Daemon::Vswitchd {
+            self.wait_for_bridges()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a switch that was started again has made the bridges that the database names.
+    fn wait_for_bridges(&self) -> Result<()> {
+        let bridges = self.vsctl(["list-br"])?;
+        for bridge in bridges.lines() {
+            let socket = self.management_socket(bridge);
+            wait_until(SYNC, format_args!("{bridge} to be there again"), || {
+                UnixStream::connect(&socket).map(drop)
+            })?;
+        }
+        if bridges.lines().any(|bridge| bridge == BRIDGE) {
+            self.configure_bridge_interface()?;
+        }
+        Ok(())
     }
 
     /// Stops a daemon by SIGTERM.
@@ -180,11 +201,7 @@ impl Lab {
             self.appctl(daemon, &["exit", "--restart"])?;
         }
         self.stop_daemon(daemon)?;
-        self.start_daemon(daemon)?;
-        if daemon == Daemon::Vswitchd {
-            self.configure_bridge_interface()?;
-        }
-        Ok(())
+        self.start_daemon(daemon)
     }
 
     /// Sends a signal to a daemon (SIGSTOP makes one that hangs, SIGCONT frees it).
