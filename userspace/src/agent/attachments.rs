@@ -24,6 +24,9 @@ pub struct Attachments {
     attached: BTreeMap<Arc<str>, (Policy, Result<Attached, String>)>,
     under_way: BTreeMap<Arc<str>, Policy>,
     tasks: JoinSet<Outcome>,
+    /// The task that empties each program's log.
+    #[cfg(feature = "log")]
+    logs: BTreeMap<Arc<str>, tokio::task::AbortHandle>,
 }
 
 impl Attachments {
@@ -38,6 +41,8 @@ impl Attachments {
             attached: BTreeMap::new(),
             under_way: BTreeMap::new(),
             tasks: JoinSet::new(),
+            #[cfg(feature = "log")]
+            logs: BTreeMap::new(),
         }
     }
 
@@ -117,6 +122,8 @@ impl Attachments {
         match &result {
             Ok(attached) => {
                 tracing::info!(%interface, mode = %attached.mode, replaced = attached.replaced, "datapath attached");
+                #[cfg(feature = "log")]
+                self.follow_log(&interface, attached.program_id);
                 for warning in &attached.warnings {
                     tracing::warn!(%interface, %warning, "datapath");
                 }
@@ -129,6 +136,18 @@ impl Attachments {
             interface,
             (policy, result.map_err(|error| super::chain(&error))),
         );
+    }
+
+    #[cfg(feature = "log")]
+    fn follow_log(&mut self, interface: &Arc<str>, program_id: u32) {
+        let name = Arc::clone(interface);
+        let task = tokio::spawn(async move {
+            let Err(error) = crate::datapath::log::drain(program_id).await;
+            tracing::warn!(interface = %name, error = %super::chain(&error), "no log of the program");
+        });
+        if let Some(former) = self.logs.insert(Arc::clone(interface), task.abort_handle()) {
+            former.abort();
+        }
     }
 
     /// How every interface stands.
