@@ -18,12 +18,7 @@ fn refused(output: &Output, says: &[&str]) {
 }
 
 fn nothing_attached(rig: &Rig) {
-    let attached = rig
-        .lab
-        .neighsteer(&["stats", "--output", "json"])
-        .unwrap()
-        .output()
-        .unwrap();
+    let attached = rig.datapath(&["stats", "--output", "json"]);
     assert!(
         !String::from_utf8_lossy(&attached.stdout).contains(&rig.lab.uplink()),
         "{attached:?}"

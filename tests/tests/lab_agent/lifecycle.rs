@@ -60,6 +60,28 @@ fn cleanup_takes_everything_of_ours_off_and_nothing_else() {
 }
 
 #[test]
+fn cleanup_takes_our_flows_off_although_the_state_file_is_damaged() {
+    let rig = Rig::start(1, &[]);
+    let mut agent = rig.steering_agent();
+    agent.terminate(PATIENCE).unwrap();
+    let file = rig.lab.state_directory().join("state.json");
+    let good = std::fs::read(&file).unwrap();
+    std::fs::write(&file, "{").unwrap();
+    let cleaned = rig.run(&["cleanup"]);
+    assert_eq!(cleaned.status.code(), Some(2), "{cleaned:?}");
+    assert_eq!(rig.our_flows(), Vec::<String>::new());
+    assert_eq!(
+        std::fs::read(&file).unwrap(),
+        b"{",
+        "it is evidence, and is left"
+    );
+    std::fs::write(&file, good).unwrap();
+    let cleaned = rig.run(&["cleanup"]);
+    assert!(cleaned.status.success(), "{cleaned:?}");
+    assert!(!rig.lab.has_static_fdb_entry().unwrap());
+}
+
+#[test]
 fn a_dry_run_says_what_it_would_write_and_writes_nothing() {
     let rig = Rig::start(2, &[]);
     for network in rig.lab.udns() {

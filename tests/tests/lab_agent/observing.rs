@@ -88,3 +88,26 @@ fn the_datapath_goes_on_counting_and_steering_when_the_agent_is_killed_and_the_n
     );
     send_and_wait(&rig, 5);
 }
+
+#[test]
+fn a_datapath_that_somebody_detached_is_attached_again() {
+    let rig = Rig::start(1, &[]);
+    let _agent = rig.agent(&["--check-interval", "1"]);
+    rig.wait_for_status("an attached datapath", |status| {
+        status["datapath"][0]["mode"].as_str().map(str::to_owned)
+    });
+    let detached = rig.datapath(&["detach", &rig.lab.uplink()]);
+    assert!(detached.status.success(), "{detached:?}");
+    wait_until(PATIENCE, "frames to be counted again", || {
+        rig.lab
+            .send_from_outside(&frames(), Duration::ZERO)
+            .unwrap();
+        let counted = counted(&rig);
+        if counted.iter().all(|packets| *packets > 0) {
+            Ok(())
+        } else {
+            Err(format!("{counted:?}"))
+        }
+    })
+    .unwrap();
+}

@@ -1,11 +1,14 @@
 //! A lab with an agent.
 
 use std::{
+    fs,
     net::IpAddr,
+    path::{Path, PathBuf},
     process::{Command, Output},
     time::Duration,
 };
 
+use neighsteer::datapath::{DEFAULT_BPFFS, bpffs};
 use neighsteer_tests::lab::{AgentProcess, FlowSet, Lab, Network, wait_until};
 use serde_json::Value;
 
@@ -25,6 +28,14 @@ pub const COOKIE: &str = "0x6e65696768737472";
 /// A lab without fan-out flows, and the agent's pins below a directory of its own.
 pub struct Rig {
     pub lab: Lab,
+    bpffs: PathBuf,
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        // Each test has pins of its own: `cleanup` takes off all that it finds.
+        drop(fs::remove_dir_all(&self.bpffs));
+    }
 }
 
 impl Rig {
@@ -35,7 +46,21 @@ impl Rig {
             .flows(FlowSet::Base)
             .start()
             .unwrap();
-        Self { lab }
+        let bpffs = Path::new(DEFAULT_BPFFS);
+        bpffs::ensure(bpffs).unwrap();
+        let bpffs = bpffs.join(format!("neighsteer-test-{}", lab.state().id));
+        fs::create_dir(&bpffs).unwrap();
+        Self { lab, bpffs }
+    }
+
+    fn bpffs_flags(&self) -> [String; 2] {
+        ["--bpffs".to_owned(), self.bpffs.display().to_string()]
+    }
+
+    /// `neighsteer attach`, `detach` or `stats`.
+    pub fn datapath(&self, arguments: &[&str]) -> Output {
+        let mut command = self.lab.neighsteer(arguments).unwrap();
+        command.args(self.bpffs_flags()).output().unwrap()
     }
 
     /// An agent that steers and mirrors, once it has converged.
@@ -57,7 +82,8 @@ impl Rig {
 
     /// An agent with these flags.
     pub fn agent(&self, flags: &[&str]) -> AgentProcess {
-        self.lab.agent(flags).unwrap()
+        let flags = flags.iter().map(|flag| (*flag).to_owned());
+        self.lab.agent(flags.chain(self.bpffs_flags())).unwrap()
     }
 
     /// The agent's status; `Null` while none answers.
@@ -123,6 +149,9 @@ impl Rig {
         {
             command.args(pair);
         }
+        if ["agent", "cleanup"].contains(&arguments[0]) {
+            command.args(self.bpffs_flags());
+        }
         command
     }
 
@@ -142,12 +171,7 @@ impl Rig {
 
 /// The first datapath counter that fits, in packets.
 pub fn packets(rig: &Rig, kind: &str, decision: &str) -> u64 {
-    let output = rig
-        .lab
-        .neighsteer(&["stats", "--output", "json"])
-        .unwrap()
-        .output()
-        .unwrap();
+    let output = rig.datapath(&["stats", "--output", "json"]);
     let stats: Value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
     let uplink = rig.lab.uplink();
     let interfaces = stats.as_array().cloned().unwrap_or_default();

@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 
 use super::{config::AgentConfig, status::DatapathStatus};
 use crate::{
-    datapath::{AttachError, AttachOptions, Attached, Hook, attach},
+    datapath::{self, AttachError, AttachOptions, Attached, Hook, State, attach},
     topology::Topology,
 };
 use neighsteer_common::Policy;
@@ -62,9 +62,30 @@ impl Attachments {
             .collect();
     }
 
+    /// Forgets what is not attached any more: the interface was made anew, or somebody detached it.
+    fn forget_the_lost(&mut self) {
+        let pinned = match datapath::attachments(&self.bpffs) {
+            Ok(pinned) => pinned,
+            Err(error) => {
+                tracing::warn!(error = %super::chain(&error), "attachments not looked at");
+                return;
+            }
+        };
+        self.attached.retain(|interface, (_, result)| {
+            let lives = pinned.iter().any(|attachment| {
+                *attachment.interface == **interface && attachment.state == State::Attached
+            });
+            if result.is_ok() && !lives {
+                tracing::warn!(%interface, "datapath is not attached any more");
+            }
+            lives || result.is_err()
+        });
+    }
+
     /// Starts whatever is wanted and neither there nor under way.
     pub fn check(&mut self) {
         let Some(hook) = self.hook else { return };
+        self.forget_the_lost();
         for (interface, policy) in &self.wanted {
             let is_there =
                 matches!(self.attached.get(interface), Some((there, Ok(_))) if there == policy);

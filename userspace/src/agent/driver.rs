@@ -33,6 +33,11 @@ use crate::{
     rows::Database,
 };
 
+/// By bridge: the source's name and the number of followers.
+type Sources = BTreeMap<Arc<str>, (Arc<str>, usize)>;
+
+/// Reasons that are logged when a group goes; `status` has them all.
+const REASONS: usize = 5;
 /// Status requests that may wait.
 const STATUS_REQUESTS: usize = 16;
 
@@ -88,6 +93,7 @@ pub async fn run(
         desired,
         steering,
         statuses: BTreeMap::new(),
+        sources: Sources::new(),
         status_requests,
         _lock: lock,
     };
@@ -121,6 +127,8 @@ struct Driver {
     desired: watch::Sender<Arc<Desired>>,
     steering: watch::Receiver<Vec<BridgeSteering>>,
     statuses: BTreeMap<&'static str, DatabaseStatus>,
+    /// The groups as they were last logged.
+    sources: Sources,
     status_requests: mpsc::Receiver<oneshot::Sender<AgentStatus>>,
     _lock: NodeLock,
 }
@@ -242,15 +250,37 @@ impl Driver {
 
     fn groups_changed(&mut self) {
         let topology = self.model.topology();
-        for group in &topology.groups {
-            tracing::info!(
-                bridge = %group.bridge,
-                source = %group.source.name,
-                followers = group.followers.len(),
-                uplink = %group.uplink.name,
-                "group"
-            );
+        let now: Sources = topology
+            .groups
+            .iter()
+            .map(|group| {
+                let source = Arc::clone(&group.source.name);
+                (Arc::clone(&group.bridge), (source, group.followers.len()))
+            })
+            .collect();
+        for (bridge, (source, followers)) in &now {
+            match self.sources.get(bridge) {
+                Some((former, _)) if former != source => {
+                    tracing::warn!(%bridge, %former, %source, followers, "group has another source");
+                }
+                Some((_, former)) if former == followers => {}
+                _ => tracing::info!(%bridge, %source, followers, "group"),
+            }
         }
+        let reasons = || {
+            let reasons = topology
+                .skipped
+                .iter()
+                .take(REASONS)
+                .map(ToString::to_string);
+            reasons.collect::<Vec<_>>().join("; ")
+        };
+        for (bridge, (former, _)) in &self.sources {
+            if !now.contains_key(bridge) {
+                tracing::warn!(%bridge, source = %former, skipped = %reasons(), "group is gone: the bridge is not steered");
+            }
+        }
+        self.sources = now;
         for skipped in &topology.skipped {
             tracing::debug!(object = %skipped.object, reason = %skipped.reason, "takes no part");
         }

@@ -18,7 +18,8 @@ use crate::{
         steering::DesiredBridge,
     },
     datapath,
-    openflow::{NativeSwitch, unixctl::UnixCtl},
+    openflow::{Flow, NativeSwitch, Switch as _, SwitchError, unixctl::UnixCtl},
+    plan::COOKIE,
 };
 
 /// The flags of `neighsteer cleanup`.
@@ -85,10 +86,23 @@ pub async fn run(args: &CleanupArgs, output: &mut Output<'_>) -> anyhow::Result<
 }
 
 async fn clean_bridges(args: &CleanupArgs, report: &mut Report) -> anyhow::Result<()> {
-    let mut state = StateFile::open(&args.state.state_dir)?;
     let connection = args.connection.parse(live::PATIENCE)?;
-    let model = live::switch_model(&connection).await?;
     let switch = NativeSwitch::new(&connection.ovs_run_directory);
+    let state = StateFile::open(&args.state.state_dir)
+        .context("no-flood flags and static FDB entries were left as they are");
+    let model = live::switch_model(&connection)
+        .await
+        .context("no-flood flags and static FDB entries were left as they are");
+    let (mut state, model) = match (state, model) {
+        (Ok(state), Ok(model)) => (state, model),
+        (state, model) => {
+            let errors = state.err().into_iter().chain(model.err());
+            report
+                .errors
+                .extend(errors.map(|error| crate::agent::chain(error.as_ref())));
+            return clean_flows(&switch, report).await;
+        }
+    };
     for (bridge, DesiredBridge { plan, ports }) in &model.unsteered().bridges {
         // Without a daemon there is neither a flow nor a flag left.
         let unixctl = UnixCtl::of_vswitchd(&connection.ovs_run_directory)
@@ -108,6 +122,40 @@ async fn clean_bridges(args: &CleanupArgs, report: &mut Report) -> anyhow::Resul
         }
     }
     Ok(())
+}
+
+/// Deletes our flows on every bridge that has a management socket: steering without a mirror is the
+/// one thing that must not stay, and the cookie alone says whose a flow is.
+async fn clean_flows(switch: &NativeSwitch, report: &mut Report) -> anyhow::Result<()> {
+    let directory = switch.rundir();
+    let entries = std::fs::read_dir(directory)
+        .with_context(|| format!("cannot list {}", directory.display()))?;
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(bridge) = name.to_str().and_then(|name| name.strip_suffix(".mgmt")) else {
+            continue;
+        };
+        match delete_our_flows(switch, bridge).await {
+            Ok(0) => {}
+            Ok(flows_deleted) => note(
+                &bridge.into(),
+                &Changes {
+                    flows_deleted,
+                    ..Changes::default()
+                },
+                report,
+            ),
+            Err(error) => report.errors.push(crate::agent::chain(&error)),
+        }
+    }
+    Ok(())
+}
+
+async fn delete_our_flows(switch: &NativeSwitch, bridge: &str) -> Result<usize, SwitchError> {
+    let ours = switch.dump_flows(bridge, Some(COOKIE)).await?;
+    let ours: Vec<Flow> = ours.into_iter().map(|installed| installed.flow).collect();
+    switch.delete_flows(bridge, &ours).await?;
+    Ok(ours.len())
 }
 
 fn note(bridge: &Arc<str>, changes: &Changes, report: &mut Report) {
