@@ -38,6 +38,9 @@ pub fn build(rows: &Rows, incumbents: &Incumbents) -> Topology {
 pub(super) struct Member<'a> {
     pub(super) router: GatewayRouter,
     pub(super) vlan: Option<u16>,
+    /// Whether the physical network is its own (OKEP-6019: named as the network), so that the bridge
+    /// is not the default network's.
+    pub(super) has_uplink: bool,
     pub(super) networks: Vec<Prefix>,
     pub(super) physical_addresses: Option<&'a str>,
 }
@@ -56,6 +59,8 @@ pub(super) struct Builder<'a> {
     datapaths: HashMap<&'a str, Uuid>,
     /// Localnet ports on the way of a router that was looked at, whether or not it is in a group.
     pub(super) claimed: BTreeSet<Arc<str>>,
+    /// This node's default gateway router, where it is there and was left out.
+    pub(super) default_left_out: Option<Arc<str>>,
 }
 
 impl<'a> Builder<'a> {
@@ -83,6 +88,7 @@ impl<'a> Builder<'a> {
             switch_of,
             datapaths,
             claimed: BTreeSet::new(),
+            default_left_out: None,
         }
     }
 
@@ -165,7 +171,14 @@ impl<'a> Builder<'a> {
             };
             match member {
                 Ok((bridge, member)) => members.entry(bridge).or_default().push(member),
-                Err(reason) => self.skip(&router.name, reason),
+                Err(reason) => {
+                    let is_default = router.name.starts_with("GR_")
+                        && !router.external_ids.contains_key("k8s.ovn.org/network");
+                    if **pinned == *chassis && is_default {
+                        self.default_left_out = Some(Arc::clone(&router.name));
+                    }
+                    self.skip(&router.name, reason);
+                }
             }
         }
         members
@@ -213,6 +226,7 @@ impl<'a> Builder<'a> {
                 ),
             },
             vlan,
+            has_uplink: network.is_some_and(|network| network == physical),
             networks: self.networks(external),
             physical_addresses: router.external_ids.get("physical_ips").map(|ips| &**ips),
         };

@@ -27,6 +27,15 @@ impl<'a> Builder<'a> {
                 continue;
             };
             let is_default = source.router.network.is_none();
+            if let Some(default) = &self.default_left_out
+                && !is_default
+                && !source.has_uplink
+            {
+                // Steered to another router, replies would never reach the default one.
+                let reason = SkipReason::DefaultLeftOut(Arc::clone(default));
+                self.skip(&bridge, reason);
+                continue;
+            }
             if is_default {
                 has_default.insert(Arc::clone(&bridge));
             }

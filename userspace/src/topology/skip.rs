@@ -101,6 +101,11 @@ pub enum SkipReason {
     /// A second router without a network on one bridge.
     #[error("router {0} is the default network's gateway router on this bridge already")]
     SecondDefault(Arc<str>),
+    /// The bridge's default gateway router is there and cannot be followed.
+    #[error(
+        "{0}, the default network's gateway router, is left out: without it nothing is steered"
+    )]
+    DefaultLeftOut(Arc<str>),
     /// A router whose VLAN is not the source's.
     #[error("it is in {}, and its bridge's source in {}", vlan_text(*own), vlan_text(*group))]
     OtherVlan {

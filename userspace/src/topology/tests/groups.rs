@@ -224,3 +224,17 @@ fn a_named_uplink_goes_before_the_only_system_port_and_that_before_the_name_rule
     );
     assert_eq!(uplink(&[("vxlan0", "vxlan")], &[]), "eth0");
 }
+
+#[test]
+fn a_bridge_whose_default_router_is_left_out_is_not_steered_at_another_one() {
+    let mut default = Network::default_network();
+    default.ofport = -1;
+    let mut node = Node::new(&[]);
+    node.network(&default);
+    node.network(&Network::user_defined("blue", 3));
+    let topology = node.topology();
+    assert_eq!(topology.groups, []);
+    let said: Vec<String> = topology.skipped.iter().map(ToString::to_string).collect();
+    let said = said.join("\n");
+    assert!(said.contains("without it nothing is steered"), "{said}");
+}
