@@ -10,7 +10,7 @@ use crate::{agent::Connection, ovsdb::Remote};
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Where things are")]
 pub struct ConnectionArgs {
-    /// The Open_vSwitch database: unix:<path> or tcp:<address>:<port>
+    /// The Open_vSwitch database: `unix:<path>` or `tcp:<address>:<port>`
     #[arg(
         long,
         value_name = "REMOTE",
@@ -29,7 +29,7 @@ pub struct ConnectionArgs {
     /// OVN's southbound database [default: external_ids:ovn-remote of the Open_vSwitch row]
     #[arg(long, value_name = "REMOTE", env = "NEIGHSTEER_OVN_SB")]
     pub ovn_sb: Option<String>,
-    /// ovs-vswitchd's run directory: <bridge>.mgmt and its control socket
+    /// ovs-vswitchd's run directory: `<bridge>.mgmt` and its control socket
     #[arg(
         long,
         value_name = "DIRECTORY",
