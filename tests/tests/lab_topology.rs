@@ -152,6 +152,14 @@ async fn a_plan_on_a_real_bridge_steers_replies_to_the_source_alone() {
     let no_flood = switch.ports(BRIDGE).await.unwrap();
     assert_eq!(port_changes(&plan, &no_flood).no_flood.len(), 0);
 
+    // Without the entry, NORMAL would flood the reply to the source once more.
+    let entry = plan.static_fdb.as_ref().unwrap();
+    assert_eq!(
+        (&*entry.port, entry.vlan, entry.mac),
+        (BRIDGE, 0, BRIDGE_MAC)
+    );
+    lab.add_static_fdb_entry().unwrap();
+
     let reply = arp_reply(GATEWAY_MAC, GATEWAY_IPV4, BRIDGE_MAC, NODE_IPV4);
     let trace = lab.trace(&lab.uplink(), &reply).unwrap();
     assert_eq!(
