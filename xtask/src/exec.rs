@@ -124,12 +124,17 @@ fn check(command: &Command, status: ExitStatus, tail: &VecDeque<String>) -> anyh
     bail!(message)
 }
 
-/// The command as somebody would type it.
+/// The command as somebody would type it, but for whole scripts.
 pub(crate) fn shown(command: &Command) -> String {
     let mut text = command.get_program().to_string_lossy().into_owned();
     for argument in command.get_args() {
+        let argument = argument.to_string_lossy();
         text.push(' ');
-        text.push_str(&argument.to_string_lossy());
+        text.push_str(if argument.contains('\n') {
+            "…"
+        } else {
+            &argument
+        });
     }
     text
 }

@@ -49,5 +49,8 @@ if [ ! -e "$policy" ]; then
     chmod 755 "$policy"
 fi
 
-DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends --no-remove \
+export DEBIAN_FRONTEND=noninteractive
+# apt refuses to work after an installation that was killed; after any other there is nothing to do.
+dpkg --configure -a
+apt-get install --yes --no-install-recommends --no-remove \
     -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 -- "$@"
