@@ -5,7 +5,7 @@ use std::time::Duration;
 use neighsteer::{
     openflow::{OfCtl, Switch as _},
     ovsdb::{Clause, Function, MonitorCondition, MonitorRequest, Remote, Snapshot, TableRequest},
-    plan::{Gates, diff, plan, port_changes},
+    plan::{Gates, Install, diff, plan, port_changes},
     rows::{Database, MonitoredTable, Rows, monitored},
     topology::{BridgeGroup, Incumbents, Topology, build},
 };
@@ -139,6 +139,7 @@ async fn a_plan_on_a_real_bridge_steers_replies_to_the_source_alone() {
     let plan = plan(
         found.group(BRIDGE).unwrap(),
         Gates::new(true, true).unwrap(),
+        Install::Overlay,
     );
     let socket = lab.management_socket(BRIDGE);
     let switch = OfCtl::new(socket.parent().unwrap());

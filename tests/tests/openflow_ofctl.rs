@@ -9,7 +9,7 @@ use neighsteer::{
         Flow, FlowChanges, OfCtl, Switch, SwitchError,
         unixctl::{FdbPort, UnixCtl, UnixCtlError, UnixCtlSession},
     },
-    plan::{BridgePlan, COOKIE, Gates, diff, plan, port_changes},
+    plan::{BridgePlan, COOKIE, Gates, Install, diff, plan, port_changes},
     topology::{AgeThreshold, BridgeGroup, GatewayRouter, IngressPort},
 };
 use neighsteer_tests::{
@@ -88,7 +88,11 @@ fn group(gateway_vlan: Option<u16>) -> BridgeGroup {
 }
 
 fn desired(gateway_vlan: Option<u16>) -> BridgePlan {
-    plan(&group(gateway_vlan), Gates::new(true, true).unwrap())
+    plan(
+        &group(gateway_vlan),
+        Gates::new(true, true).unwrap(),
+        Install::Overlay,
+    )
 }
 
 /// Carries a plan out, and says how many things had to be written.
@@ -128,11 +132,11 @@ async fn a_plan_that_was_carried_out_asks_for_nothing_more() {
     for vlan in [None, Some(1024)] {
         let (vswitch, switch) = bridge();
         let plan = desired(vlan);
-        assert_eq!(plan.flows.len(), 8);
-        assert_eq!(converge(&vswitch, &switch, &plan).await, 8 + 2 + 1);
+        assert_eq!(plan.flows.len(), 12);
+        assert_eq!(converge(&vswitch, &switch, &plan).await, 12 + 2 + 1);
         assert_eq!(converge(&vswitch, &switch, &plan).await, 0);
         let ours = switch.dump_flows(BRIDGE, Some(COOKIE)).await.unwrap();
-        assert_eq!(ours.len(), 8);
+        assert_eq!(ours.len(), 12);
     }
 }
 
@@ -148,8 +152,8 @@ async fn flows_of_others_stay_whatever_is_written_and_deleted() {
 
     let plan = desired(None);
     converge(&vswitch, &switch, &plan).await;
-    let gate_off = neighsteer::plan::plan(&group(None), Gates::default());
-    assert_eq!(converge(&vswitch, &switch, &gate_off).await, 8);
+    let gate_off = neighsteer::plan::plan(&group(None), Gates::default(), Install::Overlay);
+    assert_eq!(converge(&vswitch, &switch, &gate_off).await, 12);
     let after = switch.dump_flows(BRIDGE, None).await.unwrap();
     let flows = |dump: &[neighsteer::openflow::InstalledFlow]| {
         dump.iter()
@@ -320,7 +324,7 @@ async fn everything_is_put_back_after_a_restart_of_vswitchd() {
     vswitch
         .vsctl(&["set", "open", ".", "external_ids:started=again"])
         .unwrap();
-    assert_eq!(converge(&vswitch, &switch, &plan).await, 8 + 2 + 1);
+    assert_eq!(converge(&vswitch, &switch, &plan).await, 12 + 2 + 1);
     assert_eq!(converge(&vswitch, &switch, &plan).await, 0);
 }
 

@@ -105,7 +105,7 @@ fn a_dry_run_says_what_it_would_write_and_writes_nothing() {
         .iter()
         .find(|bridge| bridge["bridge"] == "br-ex")
         .unwrap();
-    assert_eq!(bridge["add_flows"].as_array().unwrap().len(), 4, "{report}");
+    assert_eq!(bridge["add_flows"].as_array().unwrap().len(), 6, "{report}");
     assert_eq!(bridge["no_flood"].as_array().unwrap().len(), 2, "{report}");
     assert_eq!(report["attach"], serde_json::json!([rig.lab.uplink()]));
     assert_eq!(rig.lab.flows("br-ex").unwrap().len(), flows.len());

@@ -73,7 +73,7 @@ impl Rig {
                 .iter()
                 .find(|bridge| bridge["bridge"] == "br-ex")?;
             let mirror = &status["mirror"]["br-ex"];
-            let converged = bridge["converged"] == true && bridge["flows"] == 4;
+            let converged = bridge["converged"] == true && bridge["flows"] == 6;
             (converged && mirror["synced"] == true && mirror["followers"] == followers)
                 .then_some(())
         });

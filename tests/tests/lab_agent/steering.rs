@@ -73,8 +73,8 @@ fn no_flood_is_set_on_followers_and_only_there() {
 fn what_a_restart_of_vswitchd_takes_away_comes_back_without_a_restart_of_the_agent() {
     let mut rig = Rig::start(2, &[]);
     let _agent = rig.agent(&[&STEER[..], &["--check-interval", "1"]].concat());
-    rig.wait_for_status("four flows", |status| {
-        (status["steering"][0]["flows_added"] == 4).then_some(())
+    rig.wait_for_status("six flows", |status| {
+        (status["steering"][0]["flows_added"] == 6).then_some(())
     });
     rig.lab.restart_daemon(Daemon::Vswitchd).unwrap();
     wait_until(PATIENCE, "flows, flags and entry", || {
@@ -90,7 +90,7 @@ fn what_a_restart_of_vswitchd_takes_away_comes_back_without_a_restart_of_the_age
             .filter(|flow| flow.contains(COOKIE))
             .collect();
         let entry = rig.lab.has_static_fdb_entry().unwrap_or(false);
-        if flows.len() == 4 && flags.len() == 2 && entry {
+        if flows.len() == 6 && flags.len() == 2 && entry {
             Ok(())
         } else {
             Err(format!("{flows:?} {flags:?} {entry}"))
@@ -103,8 +103,8 @@ fn what_a_restart_of_vswitchd_takes_away_comes_back_without_a_restart_of_the_age
 fn a_node_at_rest_gets_no_flow_no_flag_and_no_row_written() {
     let rig = Rig::start(2, &[]);
     let _agent = rig.agent(&[&STEER[..], &["--check-interval", "1"]].concat());
-    rig.wait_for_status("four flows", |status| {
-        (status["steering"][0]["flows_added"] == 4).then_some(())
+    rig.wait_for_status("six flows", |status| {
+        (status["steering"][0]["flows_added"] == 6).then_some(())
     });
     let written = || {
         let status = rig.status();
@@ -150,15 +150,15 @@ fn flows_of_others_are_neither_deleted_nor_overwritten() {
     assert!(added.success());
     let before = rig.lab.flows("br-ex").unwrap().len();
     let _agent = rig.agent(&STEER);
-    let status = rig.wait_for_status("three flows", |status| {
-        (status["steering"][0]["flows_added"] == 3).then(|| status["steering"][0].clone())
+    let status = rig.wait_for_status("five flows", |status| {
+        (status["steering"][0]["flows_added"] == 5).then(|| status["steering"][0].clone())
     });
     assert_eq!(
         status["foreign_flows"].as_array().unwrap().len(),
         1,
         "{status}"
     );
-    assert_eq!(rig.lab.flows("br-ex").unwrap().len(), before + 3);
+    assert_eq!(rig.lab.flows("br-ex").unwrap().len(), before + 5);
 }
 
 #[test]
@@ -169,9 +169,9 @@ fn with_the_gate_off_a_former_runs_flows_flags_and_entry_go_and_nothing_is_mirro
     }
     assert!(!rig.lab.has_static_fdb_entry().unwrap());
     let mut agent = rig.steering_agent();
-    assert_eq!(rig.our_flows().len(), 4);
+    assert_eq!(rig.our_flows().len(), 6);
     assert!(agent.terminate(PATIENCE).unwrap().success());
-    assert_eq!(rig.our_flows().len(), 4, "SIGTERM leaves the flows");
+    assert_eq!(rig.our_flows().len(), 6, "SIGTERM leaves the flows");
 
     let _agent = rig.agent(&[]);
     rig.wait_for_status("a pass", |status| {
@@ -191,7 +191,7 @@ fn without_an_agent_new_neighbours_fail_until_the_bridges_manager_restores_its_f
     let rig = Rig::start(2, &[2]);
     let mut agent = rig.steering_agent();
     agent.kill().unwrap();
-    assert_eq!(rig.our_flows().len(), 4, "the flows stay");
+    assert_eq!(rig.our_flows().len(), 6, "the flows stay");
     let host = "172.18.9.9".parse().unwrap();
     rig.lab.add_external_host(host).unwrap();
     assert_eq!(

@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeSet, net::IpAddr, path::PathBuf, time::Duration};
 
-use crate::{datapath::Hook, ovsdb::Remote, plan::Gates};
+use crate::{
+    datapath::Hook,
+    ovsdb::Remote,
+    plan::{Gates, Install},
+};
 
 /// What the agent was told.
 #[derive(Clone, Debug)]
@@ -11,6 +15,8 @@ pub struct AgentConfig {
     pub connection: Connection,
     /// The feature gates of OKEP-6691.
     pub gates: Gates,
+    /// Which flows are installed.
+    pub install: Install,
     /// Where the state file, the lock and the control socket are.
     pub state_directory: PathBuf,
     /// The BPF file system.

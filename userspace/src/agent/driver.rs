@@ -63,7 +63,8 @@ pub async fn run(
     attachments.want(model.topology());
     attachments.attach_first().await?;
 
-    let (desired, desired_receiver) = watch::channel(Arc::new(model.desired(config.gates)));
+    let (desired, desired_receiver) =
+        watch::channel(Arc::new(model.desired(config.gates, config.install)));
     let (steering_status, steering) = watch::channel(Vec::new());
     let task = Steering {
         switch: NativeSwitch::new(&config.connection.ovs_run_directory),
@@ -289,7 +290,7 @@ impl Driver {
         if let Some(mirrors) = &mut self.mirrors {
             mirrors.regroup(topology);
         }
-        let wanted = Arc::new(self.model.desired(self.config.gates));
+        let wanted = Arc::new(self.model.desired(self.config.gates, self.config.install));
         self.desired.send_if_modified(|current| {
             let changed = **current != *wanted;
             if changed {

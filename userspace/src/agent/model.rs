@@ -10,7 +10,7 @@ use super::{
 use crate::{
     ids::OfPort,
     ovsdb::Change,
-    plan::{BridgePlan, Gates, plan},
+    plan::{BridgePlan, Gates, Install, plan},
     rows::{Applied, Rows, Table},
     topology::{self, SkipReason, Topology},
 };
@@ -67,10 +67,13 @@ impl Model {
 
     /// What is wanted of every bridge: the groups' plans, and nothing of ours on the others.
     #[must_use]
-    pub fn desired(&self, gates: Gates) -> Desired {
+    pub fn desired(&self, gates: Gates, install: Install) -> Desired {
         self.plans(|bridge| {
             let group = self.topology.group(bridge);
-            group.map_or_else(|| BridgePlan::empty(bridge), |group| plan(group, gates))
+            group.map_or_else(
+                || BridgePlan::empty(bridge),
+                |group| plan(group, gates, install),
+            )
         })
     }
 

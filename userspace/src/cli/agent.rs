@@ -16,7 +16,7 @@ use crate::{
     datapath::Hook,
     mirror::{GroupMembers, RowWrite, Settings, recompute},
     openflow::{NativeSwitch, Switch as _},
-    plan::{self, Gates},
+    plan::{self, Gates, Install},
 };
 
 /// The flags of `neighsteer agent`.
@@ -44,6 +44,16 @@ pub struct AgentArgs {
         help_heading = "Feature gates"
     )]
     pub disable_udn_arp_ndp_flood: bool,
+    /// Which flows to install: overlay, over those of ovnkube-node; or complete, where nobody else
+    /// manages the bridges
+    #[arg(
+        long,
+        env = "NEIGHSTEER_FLOWS",
+        value_name = "SET",
+        default_value_t,
+        help_heading = "Feature gates"
+    )]
+    pub flows: Install,
     /// Print what would be written, and write nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -108,6 +118,7 @@ impl AgentArgs {
                 self.enable_network_segmentation,
                 self.disable_udn_arp_ndp_flood,
             )?,
+            install: self.flows,
             state_directory: self.state.state_dir.clone(),
             bpffs: self.bpffs.bpffs.clone(),
             hook,
@@ -175,7 +186,7 @@ async fn dry_run(config: &AgentConfig, output: &mut Output<'_>) -> anyhow::Resul
     let model = live::model(&config.connection).await?;
     model.check_uplinks()?;
     let switch = NativeSwitch::new(&config.connection.ovs_run_directory);
-    let desired = model.desired(config.gates);
+    let desired = model.desired(config.gates, config.install);
     let mut report = DryRun {
         attach: Vec::new(),
         bridges: Vec::new(),

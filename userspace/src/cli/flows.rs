@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use crate::{
     openflow::{Flow, FlowChanges, InstalledFlow, Switch, SwitchError},
-    plan::{BridgePlan, COOKIE, Gates, diff, plan},
+    plan::{BridgePlan, COOKIE, Gates, Install, diff, plan},
     topology::Topology,
 };
 
@@ -17,6 +17,10 @@ pub struct FlowsArgs {
     /// Only this bridge [default: every bridge that gateway routers share]
     #[arg(long, value_name = "NAME")]
     pub bridge: Option<String>,
+    /// Which flows: overlay, over those of ovnkube-node; or complete, where nobody else manages the
+    /// bridge
+    #[arg(long, value_name = "SET", default_value_t)]
+    pub flows: Install,
     /// Compare with what is installed: + is missing, - is to go, ! is another owner's in its place
     /// (exit code 1 where they differ)
     #[arg(long)]
@@ -117,10 +121,10 @@ fn plans(
 ) -> Result<Vec<BridgePlan>, FlowsError> {
     let Some(bridge) = &args.bridge else {
         let groups = topology.groups.iter();
-        return Ok(groups.map(|group| plan(group, gates)).collect());
+        return Ok(groups.map(|group| plan(group, gates, args.flows)).collect());
     };
     match topology.group(bridge) {
-        Some(group) => Ok(vec![plan(group, gates)]),
+        Some(group) => Ok(vec![plan(group, gates, args.flows)]),
         None => Err(FlowsError::NoGroup {
             bridge: bridge.clone(),
             skipped: topology.skipped.iter().map(ToString::to_string).collect(),

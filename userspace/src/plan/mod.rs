@@ -1,7 +1,11 @@
-//! What a bridge should have while `disable-udn-arp-ndp-flood` is on (OKEP-6691). Pure: a group and
-//! the gates in, flows, port flags and a forwarding entry out.
+//! What a bridge should have, for the gate `disable-udn-arp-ndp-flood` of OKEP-6691 on or off. Pure: a
+//! group and the gates in, flows, port flags and a forwarding entry out.
 
+mod design;
 mod gates;
+mod install;
+mod legacy;
+mod others;
 mod ports;
 #[cfg(test)]
 mod tests;
@@ -9,11 +13,13 @@ mod tests;
 use std::{collections::BTreeSet, sync::Arc};
 
 pub use gates::{GateError, Gates};
+pub use install::{Install, ParseInstallError};
+pub use others::{ManagerFlows, foreign_gate, manager_flows};
 pub use ports::{PortChanges, StaticFdb, port_changes};
 
 use crate::{
     ids::OfPort,
-    openflow::{self, Action, Cookie, Flow, FlowChanges, InstalledFlow, Match, Port, Protocol},
+    openflow::{self, Cookie, Flow, FlowChanges, InstalledFlow},
     topology::{BridgeGroup, IngressPort},
 };
 
@@ -21,12 +27,6 @@ use crate::{
 /// OVN-Kubernetes' cookies (0xdeff105, 0x0304, 0x0305, 0xe745ecf105 and hashes of services), and
 /// deletion is limited to it.
 pub const COOKIE: Cookie = Cookie(0x6e65_6967_6873_7472);
-
-/// Above priority 50, which takes IPv6 to conntrack, and below the services' ARP bypass at 110.
-const STEERING_PRIORITY: u16 = 52;
-
-/// Neighbor Solicitation, Neighbor Advertisement and Router Advertisement (RFC 4861, 4.2–4.4).
-const STEERED_ICMPV6_TYPES: [u8; 3] = [135, 136, 134];
 
 /// What one bridge should have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,66 +63,86 @@ impl BridgePlan {
     }
 }
 
-/// Plans one bridge. With the gate off it should have none of our flows, and nothing else is asked
-/// of it.
+/// Plans one bridge. The result does not depend on the order of the group's ports and addresses.
+///
+/// With the gate off an overlay is empty, and nothing else is asked of the bridge.
 #[must_use]
-pub fn plan(group: &BridgeGroup, gates: Gates) -> BridgePlan {
-    let bridge = Arc::clone(&group.bridge);
-    if !gates.steering() {
-        return BridgePlan {
-            bridge,
-            ..BridgePlan::default()
-        };
+pub fn plan(group: &BridgeGroup, gates: Gates, install: Install) -> BridgePlan {
+    match (gates.steering(), install) {
+        (true, _) => steered(group, install),
+        (false, Install::Overlay) => BridgePlan::empty(&group.bridge),
+        (false, Install::Complete) => fanned_out(group),
+    }
+}
+
+fn steered(group: &BridgeGroup, install: Install) -> BridgePlan {
+    let ingress = ingress_ports(group);
+    let followers = followers(group);
+    let ingress = || ingress.iter().copied();
+    let mut flows: Vec<Flow> = ingress()
+        .flat_map(|ingress| design::steering(group, ingress))
+        .collect();
+    match install {
+        Install::Overlay => {
+            flows.extend(ingress().flat_map(|ingress| design::shadows(group, ingress)));
+        }
+        Install::Complete => flows.extend(below(group, &followers)),
     }
     BridgePlan {
-        flows: group
-            .ingress_ports()
-            .flat_map(|ingress| steering_flows(group, ingress))
-            .collect(),
-        no_flood: group.followers.iter().map(|it| it.ofport).collect(),
+        flows,
+        no_flood: followers,
         flood: BTreeSet::from([group.source.ofport]),
         static_fdb: Some(StaticFdb {
-            port: Arc::clone(&bridge),
+            port: Arc::clone(&group.bridge),
             vlan: group.gateway_vlan.unwrap_or(0),
             mac: group.bridge_mac,
         }),
-        bridge,
+        bridge: Arc::clone(&group.bridge),
     }
 }
 
-/// Unicast ARP and NDP to the shared address, by one ingress port: to the source's patch port, and
-/// to `NORMAL`, which learns the sender and delivers to the host. Only the families that the group
-/// has.
-fn steering_flows(group: &BridgeGroup, ingress: &IngressPort) -> impl Iterator<Item = Flow> {
-    let to_bridge = Match {
-        in_port: Some(ingress.ofport.into()),
-        dl_vlan: group.gateway_vlan,
-        dl_dst: Some(group.bridge_mac),
-        ..Match::default()
+fn fanned_out(group: &BridgeGroup) -> BridgePlan {
+    let followers = followers(group);
+    let mut flows = legacy::fan_out(group, &followers);
+    flows.extend(below(group, &followers));
+    let is_default = legacy::is_default(group);
+    let only_default = |ports| {
+        if is_default { ports } else { BTreeSet::new() }
     };
-    let arp = group.ipv4.then(|| Match {
-        protocol: Some(Protocol::Arp),
-        ..to_bridge.clone()
-    });
-    let ndp_types = STEERED_ICMPV6_TYPES.into_iter().filter(|_| group.ipv6);
-    let ndp = ndp_types.map(move |icmpv6_type| Match {
-        protocol: Some(Protocol::Icmp6),
-        icmpv6_type: Some(icmpv6_type),
-        ..to_bridge.clone()
-    });
-    let source = Port::Number(group.source.ofport);
-    arp.into_iter().chain(ndp).map(move |matches| Flow {
-        cookie: COOKIE,
-        table: 0,
-        priority: STEERING_PRIORITY,
-        matches,
-        actions: vec![Action::Output(source), Action::Normal],
-    })
+    BridgePlan {
+        flows,
+        no_flood: only_default(followers),
+        flood: only_default(BTreeSet::from([group.source.ofport])),
+        static_fdb: None,
+        bridge: Arc::clone(&group.bridge),
+    }
+}
+
+/// What is the same with the gate on and off: validation of what comes from OVN, and the catch-all.
+fn below(group: &BridgeGroup, followers: &BTreeSet<OfPort>) -> impl Iterator<Item = Flow> {
+    let patch_ports = std::iter::once(group.source.ofport).chain(followers.iter().copied());
+    design::egress_validation(group, patch_ports).chain([design::catch_all()])
+}
+
+/// The uplink, then the secondary ports by number.
+fn ingress_ports(group: &BridgeGroup) -> Vec<&IngressPort> {
+    let mut ports: Vec<&IngressPort> = group.ingress_ports().collect();
+    if let [_uplink, secondary @ ..] = ports.as_mut_slice() {
+        secondary.sort_by_key(|port| port.ofport);
+    }
+    ports
+}
+
+fn followers(group: &BridgeGroup) -> BTreeSet<OfPort> {
+    group.followers.iter().map(|it| it.ofport).collect()
 }
 
 /// What to write so that the installed flows become the desired ones. `installed` may hold the
-/// flows of others: they are left alone.
+/// flows of others: they are left alone. Another's catch-all serves as well as ours: it is not among
+/// [`FlowChanges::foreign`].
 #[must_use]
 pub fn diff(desired: &[Flow], installed: &[InstalledFlow]) -> FlowChanges {
-    openflow::diff(COOKIE, desired, installed.iter().map(|it| &it.flow))
+    let mut changes = openflow::diff(COOKIE, desired, installed.iter().map(|it| &it.flow));
+    changes.foreign.retain(|flow| !design::is_catch_all(flow));
+    changes
 }

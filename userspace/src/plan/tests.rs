@@ -51,14 +51,21 @@ fn render(plan: &BridgePlan) -> String {
 
 #[test]
 fn the_default_group_in_every_case_of_the_design() {
-    insta::assert_snapshot!("dual_stack", render(&plan(&group(|_| {}, &[]), on())));
+    insta::assert_snapshot!(
+        "dual_stack",
+        render(&plan(&group(|_| {}, &[]), on(), Install::Overlay))
+    );
     insta::assert_snapshot!(
         "gateway_vlan",
-        render(&plan(&group(|network| network.vlan = 1024, &[]), on()))
+        render(&plan(
+            &group(|network| network.vlan = 1024, &[]),
+            on(),
+            Install::Overlay
+        ))
     );
     insta::assert_snapshot!(
         "secondary_localnet",
-        render(&plan(&group(|_| {}, &[7, 8]), on()))
+        render(&plan(&group(|_| {}, &[7, 8]), on(), Install::Overlay))
     );
     let only = |address: &'static str| {
         group(
@@ -66,11 +73,21 @@ fn the_default_group_in_every_case_of_the_design() {
             &[],
         )
     };
-    insta::assert_snapshot!("ipv4_only", render(&plan(&only("172.18.0.3/16"), on())));
-    insta::assert_snapshot!("ipv6_only", render(&plan(&only("fd00::3/64"), on())));
+    insta::assert_snapshot!(
+        "ipv4_only",
+        render(&plan(&only("172.18.0.3/16"), on(), Install::Overlay))
+    );
+    insta::assert_snapshot!(
+        "ipv6_only",
+        render(&plan(&only("fd00::3/64"), on(), Install::Overlay))
+    );
     insta::assert_snapshot!(
         "gate_off",
-        render(&plan(&group(|_| {}, &[7]), Gates::default()))
+        render(&plan(
+            &group(|_| {}, &[7]),
+            Gates::default(),
+            Install::Overlay
+        ))
     );
 }
 
@@ -83,7 +100,7 @@ fn an_uplink_group_in_every_case_of_the_design() {
     node.network(&Network::user_defined("coral", 6).on_uplink("br-up"));
     let topology = node.topology();
     let group = topology.group("br-up").unwrap();
-    insta::assert_snapshot!("uplink", render(&plan(group, on())));
+    insta::assert_snapshot!("uplink", render(&plan(group, on(), Install::Overlay)));
 }
 
 #[test]
@@ -104,29 +121,29 @@ fn installed(flows: &[Flow]) -> Vec<InstalledFlow> {
 
 #[test]
 fn a_plan_that_is_carried_out_asks_for_nothing_more() {
-    let plan = plan(&group(|_| {}, &[7]), on());
-    assert_eq!(diff(&plan.flows, &[]).add.len(), 8);
+    let plan = plan(&group(|_| {}, &[7]), on(), Install::Overlay);
+    assert_eq!(diff(&plan.flows, &[]).add.len(), 12);
     let changes = diff(&plan.flows, &installed(&plan.flows));
     assert_eq!(changes, FlowChanges::default());
 }
 
 #[test]
 fn with_the_gate_off_our_flows_go_and_those_of_others_stay() {
-    let on = plan(&group(|_| {}, &[]), on());
+    let on = plan(&group(|_| {}, &[]), on(), Install::Overlay);
     let mut there = installed(&on.flows);
     let foreign =
         "cookie=0xdeff105, priority=10, table=0, dl_dst=02:42:ac:12:00:03, actions=NORMAL";
     there.extend(crate::openflow::parse_dump(foreign).unwrap());
-    let off = plan(&group(|_| {}, &[]), Gates::default());
+    let off = plan(&group(|_| {}, &[]), Gates::default(), Install::Overlay);
     let changes = diff(&off.flows, &there);
-    assert_eq!(changes.delete.len(), 4);
+    assert_eq!(changes.delete.len(), 6);
     assert!(changes.delete.iter().all(|flow| flow.cookie == COOKIE));
     assert_eq!(changes.add, []);
 }
 
 #[test]
 fn only_flags_that_differ_are_written_and_other_ports_are_left_alone() {
-    let plan = plan(&group(|_| {}, &[7]), on());
+    let plan = plan(&group(|_| {}, &[7]), on(), Install::Overlay);
     let port = |number: i64, no_flood| PortDescription {
         ofport: OfPort::from_column(Some(number)).unwrap(),
         name: String::new(),
@@ -150,7 +167,11 @@ fn only_flags_that_differ_are_written_and_other_ports_are_left_alone() {
 
 #[test]
 fn only_a_static_entry_to_the_host_counts() {
-    let plan = plan(&group(|network| network.vlan = 5, &[]), on());
+    let plan = plan(
+        &group(|network| network.vlan = 5, &[]),
+        on(),
+        Install::Overlay,
+    );
     let entry = |port, vlan, is_static| FdbEntry {
         port,
         vlan,
