@@ -1,4 +1,6 @@
-use std::fmt::Write as _;
+mod golden;
+mod proptests;
+mod strings;
 
 use super::*;
 use crate::{
@@ -24,83 +26,6 @@ fn group(change: impl Fn(&mut Network), secondary: &[i64]) -> BridgeGroup {
         node.secondary_localnet(&format!("vlan{ofport}"), "breth0", Some(*ofport));
     }
     node.topology().group("breth0").unwrap().clone()
-}
-
-fn render(plan: &BridgePlan) -> String {
-    let mut text = format!("# bridge {}\n", plan.bridge);
-    for flow in &plan.flows {
-        writeln!(text, "{flow}").unwrap();
-    }
-    writeln!(
-        text,
-        "# no-flood {:?}, flood {:?}",
-        plan.no_flood, plan.flood
-    )
-    .unwrap();
-    match &plan.static_fdb {
-        Some(fdb) => writeln!(
-            text,
-            "# fdb/add {} {} {} {}",
-            plan.bridge, fdb.port, fdb.vlan, fdb.mac
-        ),
-        None => writeln!(text, "# no static entry"),
-    }
-    .unwrap();
-    text
-}
-
-#[test]
-fn the_default_group_in_every_case_of_the_design() {
-    insta::assert_snapshot!(
-        "dual_stack",
-        render(&plan(&group(|_| {}, &[]), on(), Install::Overlay))
-    );
-    insta::assert_snapshot!(
-        "gateway_vlan",
-        render(&plan(
-            &group(|network| network.vlan = 1024, &[]),
-            on(),
-            Install::Overlay
-        ))
-    );
-    insta::assert_snapshot!(
-        "secondary_localnet",
-        render(&plan(&group(|_| {}, &[7, 8]), on(), Install::Overlay))
-    );
-    let only = |address: &'static str| {
-        group(
-            move |network| network.addresses = vec![address.to_owned()],
-            &[],
-        )
-    };
-    insta::assert_snapshot!(
-        "ipv4_only",
-        render(&plan(&only("172.18.0.3/16"), on(), Install::Overlay))
-    );
-    insta::assert_snapshot!(
-        "ipv6_only",
-        render(&plan(&only("fd00::3/64"), on(), Install::Overlay))
-    );
-    insta::assert_snapshot!(
-        "gate_off",
-        render(&plan(
-            &group(|_| {}, &[7]),
-            Gates::default(),
-            Install::Overlay
-        ))
-    );
-}
-
-#[test]
-fn an_uplink_group_in_every_case_of_the_design() {
-    let mut node = Node::new(&[]);
-    node.bridge("br-up", "ens7", &[]);
-    node.map("net-br-up", "br-up");
-    node.network(&Network::user_defined("delta", 5).on_uplink("br-up"));
-    node.network(&Network::user_defined("coral", 6).on_uplink("br-up"));
-    let topology = node.topology();
-    let group = topology.group("br-up").unwrap();
-    insta::assert_snapshot!("uplink", render(&plan(group, on(), Install::Overlay)));
 }
 
 #[test]
@@ -188,4 +113,74 @@ fn only_a_static_entry_to_the_host_counts() {
     }
     assert!(plan.missing_fdb(&[]).is_some());
     assert_eq!(plan.missing_fdb(&[entry(FdbPort::Local, 5, true)]), None);
+}
+
+#[test]
+fn a_set_of_flows_is_told_by_its_word_alone() {
+    assert_eq!(Install::default(), Install::Overlay);
+    for install in [Install::Overlay, Install::Complete] {
+        assert_eq!(install.to_string().parse(), Ok(install));
+        let word = serde_json::to_string(&install).unwrap();
+        assert_eq!(word, format!("\"{install}\""));
+        assert_eq!(serde_json::from_str::<Install>(&word).unwrap(), install);
+    }
+    let error = "Overlay".parse::<Install>().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "\"Overlay\" is no set of flows: overlay or complete is wanted"
+    );
+}
+
+/// One line a flow, as `ovs-ofctl dump-flows` prints them.
+fn dump(lines: &[&str]) -> Vec<InstalledFlow> {
+    crate::openflow::parse_dump(&lines.join("\n")).unwrap()
+}
+
+#[test]
+fn a_bridge_with_flows_of_ovn_kubernetes_has_a_manager() {
+    let ours = format!("cookie={COOKIE}, priority=13, arp, actions=NORMAL");
+    let service = "cookie=0x9f2c61d7a3e0b845, priority=110, tcp, actions=output:2";
+    let catch_all = "priority=0, actions=NORMAL";
+    assert_eq!(manager_flows(&dump(&[&ours, service, catch_all])), None);
+    let managed = manager_flows(&dump(&[
+        &ours,
+        "cookie=0x304, priority=700, in_port=2, icmp, actions=drop",
+        "cookie=0xdeff105, priority=10, in_port=2, actions=NORMAL",
+        "cookie=0xdeff105, priority=9, in_port=2, actions=drop",
+        "cookie=0xe745ecf105, table=6, priority=110, tcp, actions=output:2",
+    ]))
+    .unwrap();
+    assert_eq!(
+        managed.to_string(),
+        "1 flow with cookie 0xe745ecf105, 2 with 0xdeff105, 1 with 0x304"
+    );
+}
+
+#[test]
+fn another_program_with_the_gate_is_known_by_flows_in_the_place_of_ours() {
+    let wanted = plan(&group(|_| {}, &[]), on(), Install::Overlay);
+    let mut there = installed(&wanted.flows);
+    let fan_out =
+        "cookie=0xdeff105, priority=10, dl_dst=02:42:ac:12:00:03, actions=output:2,NORMAL";
+    there.extend(dump(&[fan_out, "priority=0, actions=NORMAL"]));
+    assert_eq!(foreign_gate(&wanted, &there), Vec::<String>::new());
+    there[2].flow.cookie = Cookie(0xdef_f105);
+    assert_eq!(
+        foreign_gate(&wanted, &there),
+        [
+            "cookie=0xdeff105, priority=52, table=0, in_port=1, dl_dst=02:42:ac:12:00:03, icmp6, \
+          icmpv6_type=136, actions=output:2,NORMAL"
+        ]
+    );
+}
+
+#[test]
+fn the_catch_all_of_another_serves_as_well_as_ours() {
+    let wanted = plan(&group(|_| {}, &[]), on(), Install::Complete);
+    let count = wanted.flows.len();
+    let changes = diff(&wanted.flows, &dump(&["priority=0, actions=NORMAL"]));
+    assert_eq!((changes.add.len(), changes.foreign.len()), (count - 1, 0));
+    let drops = dump(&["priority=0, actions=drop"]);
+    assert_eq!(diff(&wanted.flows, &drops).foreign.len(), 1);
+    assert_eq!(foreign_gate(&wanted, &drops).len(), 1);
 }

@@ -1,0 +1,173 @@
+//! What holds for every group.
+
+use std::net::IpAddr;
+
+use proptest::{
+    collection::{btree_set, vec},
+    prelude::*,
+};
+
+use super::*;
+use crate::{
+    ids::Mac,
+    openflow::{Action, FlowKey, Port},
+    topology::{AgeThreshold, GatewayRouter},
+};
+
+/// The most that a generated group has.
+const FOLLOWERS: usize = 6;
+const SECONDARY: usize = 3;
+
+fn ingress(ofport: OfPort) -> IngressPort {
+    IngressPort {
+        name: format!("port{ofport}").into(),
+        ofport,
+    }
+}
+
+fn router(network: Option<&str>, ofport: OfPort) -> GatewayRouter {
+    GatewayRouter {
+        name: format!("GR_{ofport}").into(),
+        network: network.map(Arc::from),
+        external_port: format!("rtoe-GR_{ofport}").into(),
+        external_mac: None,
+        datapath: None,
+        patch_port: format!("patch{ofport}").into(),
+        ofport,
+        mac_binding_age_threshold: AgeThreshold::default(),
+    }
+}
+
+/// Real port numbers, each for one port, low and high ones among them.
+fn ofports() -> impl Strategy<Value = Vec<OfPort>> {
+    let number = prop_oneof![1..=20i64, 1..=i64::from(OfPort::MAX)];
+    btree_set(number, 2 + FOLLOWERS + SECONDARY)
+        .prop_map(|numbers| {
+            let ports = numbers.into_iter().map(Some).map(OfPort::from_column);
+            ports.map(Option::unwrap).collect::<Vec<_>>()
+        })
+        .prop_shuffle()
+}
+
+fn any_group() -> impl Strategy<Value = BridgeGroup> {
+    (
+        (ofports().boxed(), any::<bool>()),
+        (0..=FOLLOWERS, 0..=SECONDARY),
+        any::<[u8; 6]>(),
+        prop::option::of(1..=4094u16),
+        prop_oneof![Just((true, true)), Just((true, false)), Just((false, true))],
+        vec(any::<IpAddr>(), 0..4),
+    )
+        .prop_map(
+            |((ofports, is_default), (followers, secondary), mac, vlan, families, addresses)| {
+                let mut ofports = ofports.into_iter();
+                let mut next = || ofports.next().unwrap();
+                let network = (!is_default).then_some("udn");
+                BridgeGroup {
+                    bridge: "breth0".into(),
+                    bridge_mac: Mac(mac),
+                    datapath_type: "".into(),
+                    uplink: ingress(next()),
+                    source: router(network, next()),
+                    followers: (0..followers)
+                        .map(|_| router(Some("udn"), next()))
+                        .collect(),
+                    secondary: (0..secondary).map(|_| ingress(next())).collect(),
+                    gateway_vlan: vlan,
+                    ipv4: families.0,
+                    ipv6: families.1,
+                    node_addresses: addresses,
+                }
+            },
+        )
+}
+
+fn any_set() -> impl Strategy<Value = (Gates, Install)> {
+    (
+        prop_oneof![Just(on()), Just(Gates::default())],
+        prop_oneof![Just(Install::Overlay), Just(Install::Complete)],
+    )
+}
+
+/// The group with everything that is a list in another order.
+fn permuted() -> impl Strategy<Value = (BridgeGroup, BridgeGroup)> {
+    any_group().prop_flat_map(|group| {
+        let lists = (
+            Just(group.followers.clone()).prop_shuffle(),
+            Just(group.secondary.clone()).prop_shuffle(),
+            Just(group.node_addresses.clone()).prop_shuffle(),
+        );
+        lists.prop_map(move |(followers, secondary, node_addresses)| {
+            let other = BridgeGroup {
+                followers,
+                secondary,
+                node_addresses,
+                ..group.clone()
+            };
+            (group.clone(), other)
+        })
+    })
+}
+
+proptest! {
+    #[test]
+    fn the_order_of_ports_and_addresses_does_not_matter(
+        (group, other) in permuted(),
+        (gates, install) in any_set(),
+    ) {
+        prop_assert_eq!(plan(&group, gates, install), plan(&other, gates, install));
+    }
+
+    #[test]
+    fn frames_are_output_to_gateway_routers_of_the_group_alone(
+        group in any_group(),
+        (gates, install) in any_set(),
+    ) {
+        let source = group.source.ofport;
+        let followers: BTreeSet<OfPort> = group.followers.iter().map(|it| it.ofport).collect();
+        for flow in plan(&group, gates, install).flows {
+            // Egress validation alone drops.
+            let drops = flow.priority == 9 && flow.matches.in_port.is_some();
+            prop_assert_eq!(flow.actions.is_empty(), drops, "{}", flow);
+            prop_assert!(!flow.to_string().contains("output:,"), "{}", flow);
+            for action in &flow.actions {
+                let known = match action {
+                    Action::Output(Port::Number(port)) => {
+                        *port == source || (!gates.steering() && followers.contains(port))
+                    }
+                    Action::Normal | Action::Flood => true,
+                    _ => false,
+                };
+                prop_assert!(known, "{}", flow);
+            }
+        }
+    }
+
+    #[test]
+    fn neither_the_source_nor_a_port_of_another_kind_is_ever_without_flood(
+        group in any_group(),
+        (gates, install) in any_set(),
+    ) {
+        let plan = plan(&group, gates, install);
+        let source = BTreeSet::from([group.source.ofport]);
+        let followers: BTreeSet<OfPort> = group.followers.iter().map(|it| it.ofport).collect();
+        prop_assert!(plan.no_flood.is_subset(&followers));
+        prop_assert!(plan.flood.is_subset(&source));
+        if gates.steering() {
+            prop_assert_eq!(plan.no_flood, followers);
+            prop_assert_eq!(plan.flood, source);
+        }
+    }
+
+    #[test]
+    fn no_flow_stands_in_the_place_of_another_and_all_read_back(
+        group in any_group(),
+        (gates, install) in any_set(),
+    ) {
+        let flows = plan(&group, gates, install).flows;
+        let keys: BTreeSet<FlowKey> = flows.iter().map(Flow::key).collect();
+        prop_assert_eq!(keys.len(), flows.len());
+        prop_assert!(flows.iter().all(|flow| flow.cookie == COOKIE));
+        prop_assert_eq!(diff(&flows, &installed(&flows)), FlowChanges::default());
+    }
+}
