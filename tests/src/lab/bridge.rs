@@ -38,14 +38,14 @@ impl Lab {
         self.replace_flows("priority=0,actions=drop\n")
     }
 
-    fn replace_flows(&self, flows: &str) -> Result<()> {
+    pub(super) fn replace_flows(&self, flows: &str) -> Result<()> {
         let mut command = self.ofctl();
         command.args(["--bundle", "replace-flows"]);
         command.arg(self.management_remote(BRIDGE)).arg("-");
         run_with_input(&mut command, flows).map(drop)
     }
 
-    fn bridge_ports(&self) -> Result<BridgePorts> {
+    pub(super) fn bridge_ports(&self) -> Result<BridgePorts> {
         let ports = self.openflow_ports()?;
         let number = |name: String| {
             ports
