@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// A node with real OVN and N UDNs in network namespaces of this machine.
 #[derive(Debug, Parser)]
-#[command(name = "neighsteer-lab", version)]
+#[command(name = "neighsteer-lab", bin_name = "cargo xtask lab", version)]
 struct Arguments {
     #[command(subcommand)]
     command: Verb,
@@ -25,6 +25,7 @@ enum Verb {
     /// List the labs on this machine
     Status,
     /// Show what steering changes, in a lab that comes and goes with it
+    #[command(override_usage = "cargo xtask demo [OPTIONS]")]
     Demo(Demo),
     /// Open a shell in a lab's node, with OVS's and OVN's tools directed to it
     Shell(Shell),
@@ -139,7 +140,7 @@ fn bring_up(up: &Up) -> Result<ExitCode, LabError> {
     println!("{}", lab.directory().display());
     let state = lab.detach()?;
     eprintln!(
-        "lab {} is up with {} UDNs; `neighsteer-lab shell --id {}` opens a shell in its node",
+        "lab {} is up with {} UDNs; `cargo xtask lab shell --id {}` opens a shell in its node",
         state.id, state.udns, state.id
     );
     Ok(ExitCode::SUCCESS)
@@ -196,7 +197,7 @@ fn choose(id: Option<&str>) -> Result<String, LabError> {
     match (id, candidates.as_slice()) {
         (Some(id), _) if candidates.iter().any(|candidate| candidate == id) => Ok(id.to_owned()),
         (Some(id), _) => Err(LabError::Choice(format!(
-            "no lab {id} that could be taken; `neighsteer-lab status` lists them"
+            "no lab {id} that could be taken; `cargo xtask lab status` lists them"
         ))),
         (None, [only]) => Ok(only.clone()),
         (None, []) => Err(LabError::Choice("no lab is up".to_owned())),
@@ -232,7 +233,7 @@ fn open_shell(shell: &Shell) -> Result<ExitCode, LabError> {
         Some((program, arguments)) => (program.clone(), arguments),
         None => (default, &[][..]),
     };
-    let environment = lab.environment();
+    let environment = lab.shell_environment();
     let node = lab.node_netns().clone();
     // The lab stays when the shell ends, however it ends.
     lab.detach()?;
@@ -240,6 +241,9 @@ fn open_shell(shell: &Shell) -> Result<ExitCode, LabError> {
     let status = command
         .args(arguments)
         .envs(environment)
+        // Of the build that brought us here.
+        .env_remove("LD_LIBRARY_PATH")
+        .env_remove("NEIGHSTEER_SETUP")
         .status()
         .map_err(|source| LabError::Spawn { program, source })?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());

@@ -38,6 +38,32 @@ impl Lab {
         .collect()
     }
 
+    /// [`Lab::environment`], and what directs `neighsteer` to this lab and finds it by its name.
+    #[must_use]
+    pub fn shell_environment(&self) -> Vec<(&'static str, String)> {
+        let mut variables = self.environment();
+        variables.extend([
+            ("NEIGHSTEER_OVS_DB", self.ovs_remote()),
+            ("NEIGHSTEER_OVN_NB", self.northbound_remote()),
+            ("NEIGHSTEER_OVN_SB", self.southbound_remote()),
+            (
+                "NEIGHSTEER_OVS_RUNDIR",
+                self.directory().display().to_string(),
+            ),
+            (
+                "NEIGHSTEER_STATE_DIR",
+                self.state_directory().display().to_string(),
+            ),
+        ]);
+        if let Ok(binary) = binary()
+            && let Some(directory) = binary.parent()
+        {
+            let path = std::env::var("PATH").unwrap_or_default();
+            variables.push(("PATH", format!("{}:{path}", directory.display())));
+        }
+        variables
+    }
+
     /// The directory that is given to the agent as `--state-dir`.
     #[must_use]
     pub fn state_directory(&self) -> PathBuf {

@@ -88,14 +88,14 @@ impl Daemon {
             return arguments;
         }
         match self {
-            Self::Vswitchd => arguments.extend([control, format!("unix:{}", path("ovs.sock"))]),
+            Self::Vswitchd => arguments.extend([control, format!("unix:{}", path("db.sock"))]),
             Self::Northd => arguments.extend([
                 control,
                 format!("--ovnnb-db=unix:{}", path("nb.sock")),
                 format!("--ovnsb-db=unix:{}", path("sb.sock")),
             ]),
             // ovn-controller 23.03 knows no --unixctl.
-            _ => arguments.push(format!("unix:{}", path("ovs.sock"))),
+            _ => arguments.push(format!("unix:{}", path("db.sock"))),
         }
         arguments
     }
@@ -104,7 +104,7 @@ impl Daemon {
     pub(crate) fn serves(self) -> Option<(&'static str, &'static str, &'static str)> {
         match self {
             Self::OvsDatabase => Some((
-                "ovs.sock",
+                "db.sock",
                 "ovs.db",
                 "/usr/share/openvswitch/vswitch.ovsschema",
             )),

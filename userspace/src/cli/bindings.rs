@@ -19,6 +19,11 @@ use crate::{
 
 /// The flags of `neighsteer bindings`.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_help = "\
+Examples:
+  neighsteer bindings
+      exit code 1 where a follower lacks a binding
+  neighsteer bindings --output json")]
 pub struct BindingsArgs {
     /// Only this bridge [default: every bridge that gateway routers share]
     #[arg(long, value_name = "NAME")]

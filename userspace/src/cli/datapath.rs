@@ -13,6 +13,16 @@ use crate::datapath::{
 
 /// The flags of `neighsteer attach`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+In a network namespace of its own, use nsenter and not `ip netns exec`: that gives the command a /sys
+of its own, in which the pins end with it.
+
+Examples:
+  neighsteer attach ens3
+      count ARP and NDP by kind, decide nothing
+  neighsteer attach ens3 --bridge-mac 02:42:ac:12:00:03 --vlan 100
+      count them by the decision of the steering flows as well
+  nsenter --net=/run/netns/blue neighsteer attach eth0")]
 pub struct AttachArgs {
     /// The interface, such as the bridge's uplink
     pub interface: String,
@@ -27,7 +37,7 @@ pub struct AttachArgs {
     #[arg(long, value_name = "NUMBER", value_parser = parse_tag)]
     pub tag: Option<u32>,
     /// Where bpffs is; it is mounted there if it is not
-    #[arg(long, value_name = "PATH", default_value = DEFAULT_BPFFS)]
+    #[arg(long, value_name = "PATH", default_value = DEFAULT_BPFFS, env = "NEIGHSTEER_BPFFS")]
     pub bpffs: PathBuf,
     /// Use the clsact qdisc although the kernel has TCX
     #[arg(long, hide = true)]
@@ -36,21 +46,30 @@ pub struct AttachArgs {
 
 /// The flags of `neighsteer detach`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  neighsteer detach ens3")]
 pub struct DetachArgs {
     /// The interface; it may be gone already
     pub interface: String,
     /// Where bpffs is
-    #[arg(long, value_name = "PATH", default_value = DEFAULT_BPFFS)]
+    #[arg(long, value_name = "PATH", default_value = DEFAULT_BPFFS, env = "NEIGHSTEER_BPFFS")]
     pub bpffs: PathBuf,
 }
 
 /// The flags of `neighsteer stats`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Interfaces are looked up in the network namespace that the command runs in.
+
+Examples:
+  neighsteer stats
+  neighsteer stats ens3 --output json")]
 pub struct StatsArgs {
     /// Only this interface [default: every interface that has pins]
     pub interface: Option<String>,
     /// Where bpffs is
-    #[arg(long, value_name = "PATH", default_value = DEFAULT_BPFFS)]
+    #[arg(long, value_name = "PATH", default_value = DEFAULT_BPFFS, env = "NEIGHSTEER_BPFFS")]
     pub bpffs: PathBuf,
 }
 

@@ -13,6 +13,12 @@ use crate::{
 
 /// The flags of `neighsteer flows`.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_help = "\
+Examples:
+  neighsteer flows --bridge br-ex
+      in the syntax of ovs-ofctl(8)
+  neighsteer flows --diff
+      exit code 1 where a bridge has other ones")]
 pub struct FlowsArgs {
     /// Only this bridge [default: every bridge that gateway routers share]
     #[arg(long, value_name = "NAME")]

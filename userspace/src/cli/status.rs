@@ -8,6 +8,12 @@ use crate::agent::control::request_status;
 
 /// The flags of `neighsteer status`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit code 1 where something is not as it should be.
+
+Examples:
+  neighsteer status
+  neighsteer status --output json | jq .mirror")]
 pub struct StatusArgs {
     /// Where the agent's socket is
     #[command(flatten)]

@@ -256,7 +256,7 @@ pub enum ReadError {
         source: MapError,
     },
     /// The directory of the pins could not be read.
-    #[error("cannot list the pins in {}", path.display())]
+    #[error("cannot list the pins in {} (root may)", path.display())]
     Directory {
         /// The directory.
         path: PathBuf,

@@ -53,9 +53,17 @@ pub struct GroupMembers {
 }
 
 impl GroupMembers {
-    /// The routers of a bridge, as far as they have datapaths.
+    /// The routers of a bridge, as far as they have datapaths. This node's own addresses, which are
+    /// every router's, count as nodes' too.
     #[must_use]
     pub fn of(group: &BridgeGroup, node_ips: Arc<BTreeSet<IpAddr>>) -> Self {
+        let own = group.node_addresses.iter().copied();
+        let own: BTreeSet<IpAddr> = own.filter(|it| !node_ips.contains(it)).collect();
+        let node_ips = if own.is_empty() {
+            node_ips
+        } else {
+            Arc::new(&*node_ips | &own)
+        };
         Self {
             source: Member::of(&group.source),
             followers: group.followers.iter().filter_map(Member::of).collect(),
@@ -215,5 +223,21 @@ fn same_router(one: Option<&Member>, other: Option<&Member>) -> bool {
         (None, None) => true,
         (Some(one), Some(other)) => one.port == other.port && one.datapath == other.datapath,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::tests::{Network, Node};
+
+    #[test]
+    fn the_nodes_own_addresses_are_not_mirrored_whatever_others_are_named() {
+        let topology = Node::new(&[Network::default_network()]).topology();
+        let group = topology.group("breth0").unwrap();
+        let other: IpAddr = "172.18.0.4".parse().unwrap();
+        let members = GroupMembers::of(group, Arc::new([other].into()));
+        let wanted = ["172.18.0.3", "172.18.0.4", "fd00::3"].map(|it| it.parse().unwrap());
+        assert_eq!(*members.node_ips, BTreeSet::from(wanted));
     }
 }
