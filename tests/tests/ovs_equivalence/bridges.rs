@@ -32,6 +32,8 @@ pub enum Flows {
     Overlay,
     /// OVN-Kubernetes' flows of today alone.
     Today,
+    /// The same by our plan: complete, with the gate off.
+    GateOff,
 }
 
 /// One bridge.
@@ -134,12 +136,13 @@ impl Bridge {
     }
 
     fn plan(&self) -> Option<BridgePlan> {
-        let install = match self.flows {
-            Flows::Complete => Install::Complete,
-            Flows::Overlay => Install::Overlay,
+        let on = Gates::new(true, true).unwrap();
+        let (gates, install) = match self.flows {
+            Flows::Complete => (on, Install::Complete),
+            Flows::Overlay => (on, Install::Overlay),
+            Flows::GateOff => (Gates::default(), Install::Complete),
             Flows::Today => return None,
         };
-        let gates = Gates::new(true, true).unwrap();
         Some(plan::plan(&self.group, gates, install))
     }
 }
@@ -151,6 +154,7 @@ pub fn every_kind(flows: Flows) -> Vec<Bridge> {
         Flows::Complete => "all",
         Flows::Overlay => "over",
         Flows::Today => "old",
+        Flows::GateOff => "off",
     };
     let mut bridges = Vec::new();
     for (vlan, suffix) in [(false, ""), (true, "v")] {
@@ -219,7 +223,7 @@ impl Lab {
         }
         // No catch-all of the bridge's own.
         self.switch.ofctl(&["del-flows"], name, &[]).unwrap();
-        if bridge.flows != Flows::Complete {
+        if matches!(bridge.flows, Flows::Overlay | Flows::Today) {
             self.put_todays_flows(bridge).await;
         }
         if let Some(plan) = bridge.plan() {

@@ -175,6 +175,44 @@ async fn without_ours_todays_flows_bring_every_follower_a_copy() {
 }
 
 #[tokio::test]
+async fn with_the_gate_off_the_complete_set_does_what_todays_flows_do() {
+    let Some(mut lab) = Lab::start(every_kind(Flows::GateOff)).await else {
+        return;
+    };
+    for bridge in lab.bridges.clone() {
+        let port = bridge.group.uplink.ofport;
+        let source = bridge.group.source.patch_port.clone();
+        let followers = bridge.group.followers.iter();
+        let followers: Vec<_> = followers.map(|it| (it.patch_port.clone(), 1)).collect();
+        // The switch sees the shared address come from a router.
+        let question = Arp::request(BRIDGE_MAC, NODE_IP, HOST_IP).frame(BROADCAST);
+        let asking = bridge.group.followers[0].ofport;
+        lab.trace(&bridge, asking, &on(&bridge, &question)).await;
+
+        let reply = Arp::reply(HOST_MAC, HOST_IP, BRIDGE_MAC, NODE_IP).frame(BRIDGE_MAC);
+        let (trace, receivers) = lab.trace(&bridge, port, &on(&bridge, &reply)).await;
+        let mut expected = bridge.source_and_host();
+        expected.extend(followers.clone());
+        assert_eq!(receivers, expected, "{}", trace.raw);
+
+        let announcement = Arp::announcement(HOST_MAC, HOST_IP).frame(BROADCAST);
+        let (trace, receivers) = lab.trace(&bridge, port, &on(&bridge, &announcement)).await;
+        let mut expected = bridge.everybody_but_followers(port);
+        expected.extend(followers.clone());
+        assert_eq!(receivers, expected, "{}", trace.raw);
+
+        let request = Arp::request(HOST_MAC, HOST_IP, NODE_IP).frame(BROADCAST);
+        let (trace, receivers) = lab.trace(&bridge, port, &on(&bridge, &request)).await;
+        if bridge.group.source.network.is_none() {
+            // The filter for the node's addresses: the default network's router twice, no other.
+            expected = bridge.everybody_but_followers(port);
+            expected.insert(source, 2);
+        }
+        assert_eq!(receivers, expected, "{}", trace.raw);
+    }
+}
+
+#[tokio::test]
 async fn what_a_follower_asks_everybody_reaches_no_other_follower() {
     let Some(mut lab) = Lab::start(ours()).await else {
         return;

@@ -92,11 +92,7 @@ fn steered(group: &BridgeGroup, install: Install) -> BridgePlan {
         flows,
         no_flood: followers,
         flood: BTreeSet::from([group.source.ofport]),
-        static_fdb: Some(StaticFdb {
-            port: Arc::clone(&group.bridge),
-            vlan: group.gateway_vlan.unwrap_or(0),
-            mac: group.bridge_mac,
-        }),
+        static_fdb: Some(static_fdb(group)),
         bridge: Arc::clone(&group.bridge),
     }
 }
@@ -113,8 +109,18 @@ fn fanned_out(group: &BridgeGroup) -> BridgePlan {
         flows,
         no_flood: only_default(followers),
         flood: only_default(BTreeSet::from([group.source.ofport])),
-        static_fdb: None,
+        static_fdb: Some(static_fdb(group)),
         bridge: Arc::clone(&group.bridge),
+    }
+}
+
+/// With the gate on and off: whatever a router sends through `NORMAL` would else lead frames for the
+/// shared address back to it, past the host.
+fn static_fdb(group: &BridgeGroup) -> StaticFdb {
+    StaticFdb {
+        port: Arc::clone(&group.bridge),
+        vlan: group.gateway_vlan.unwrap_or(0),
+        mac: group.bridge_mac,
     }
 }
 
