@@ -42,6 +42,14 @@ impl Lab {
              \"{PHYSICAL_NETWORK}:{BRIDGE},{UPLINK_NETWORK}:{UPLINK_BRIDGE}\""
         );
         self.vsctl(text.split_whitespace())?;
+        self.move_more_to_uplink(networks)
+    }
+
+    /// Moves further UDNs there.
+    ///
+    /// # Errors
+    /// When OVN does not follow.
+    pub fn move_more_to_uplink(&self, networks: &[u16]) -> Result<()> {
         for network in networks {
             let name = Network(*network).localnet_port();
             self.with_database(Daemon::Northbound, |northbound| {
