@@ -65,6 +65,10 @@ impl Lab {
             .iter()
             .map(|id| Network(*id).patch_port())
             .collect();
+        // ovn-controller makes what is missing, and leaves what has its name on another bridge.
+        for port in &wanted {
+            self.vsctl(["--if-exists", "del-port", BRIDGE, port])?;
+        }
         wait_until(PORTS, "patch ports to move", || {
             self.sync().map_err(|error| error.to_string())?;
             let there = self.vsctl(["list-ports", UPLINK_BRIDGE]);

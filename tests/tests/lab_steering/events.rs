@@ -130,8 +130,11 @@ fn a_node_at_rest_is_sent_no_flow_and_no_port_change() {
         "the log has the messages: {new}"
     );
     let changes = ["OFPT_FLOW_MOD", "OFPT_PORT_MOD", "OFPT_BUNDLE"];
+    // ovn-controller speaks OpenFlow 1.5.
+    let ours = |line: &&str| ["(OF1.3)", "(OF1.0)"].iter().any(|it| line.contains(it));
     let sent: Vec<&str> = new
         .lines()
+        .filter(ours)
         .filter(|line| changes.iter().any(|change| line.contains(change)))
         .collect();
     assert_eq!(sent, Vec::<&str>::new());

@@ -65,3 +65,19 @@ fn a_second_agent_with_another_state_directory_is_refused_and_told_who_the_first
         "{stderr}"
     );
 }
+
+#[test]
+fn the_complete_set_is_refused_on_a_bridge_that_ovn_kubernetes_manages() {
+    let rig = bare_rig(1);
+    let output = rig.run(&[&["agent", "--flows", "complete"], &STEER[..]].concat());
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let flows = rig.lab.flows("br-ex").unwrap();
+    let theirs = flows.iter().filter(|flow| flow.contains("0xdeff105"));
+    let says = format!(
+        "br-ex is managed by OVN-Kubernetes ({} flows with cookie 0xdeff105",
+        theirs.count()
+    );
+    assert!(stderr.contains(&says), "{says} in {stderr}");
+    assert_eq!(rig.our_flows(), Vec::<String>::new());
+}

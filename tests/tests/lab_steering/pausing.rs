@@ -40,11 +40,11 @@ fn paused_nothing_of_ours_is_there_frames_are_counted_and_a_restart_changes_noth
     assert!(agent.log().contains("paused"));
 
     // Counted, and not mirrored.
-    let counted = packets(&rig, "arp-reply", "steer");
+    let counted = packets(&rig, "arp-reply", "steer-arp");
     let reply = arp_reply(GATEWAY_MAC, GATEWAY_IPV4, BRIDGE_MAC, NODE_IPV4);
     rig.lab.send_from_outside(&[reply], Duration::ZERO).unwrap();
     neighsteer_tests::lab::wait_until(PATIENCE, "one more frame", || {
-        let now = packets(&rig, "arp-reply", "steer");
+        let now = packets(&rig, "arp-reply", "steer-arp");
         if now > counted { Ok(()) } else { Err(now) }
     })
     .unwrap();

@@ -6,10 +6,10 @@ use super::state::{BridgeState, FdbEntry, StateError, StateFile};
 use crate::{
     ids::OfPort,
     openflow::{
-        Cookie, Flow, FlowChanges, InstalledFlow, Switch, SwitchError,
+        Cookie, FlowChanges, InstalledFlow, Switch, SwitchError,
         unixctl::{FdbPort, UnixCtl, UnixCtlError},
     },
-    plan::{self, BridgePlan, COOKIE},
+    plan::{self, BridgePlan, COOKIE, ManagerFlows},
 };
 
 /// Why a bridge could not be brought to its plan.
@@ -30,6 +30,16 @@ pub enum SteeringError {
         bridge: String,
         /// What the daemon said.
         source: UnixCtlError,
+    },
+    /// The complete set of flows is for bridges that nobody else manages.
+    #[error(
+        "bridge {bridge} is managed by OVN-Kubernetes ({flows}): `--flows complete` is not for it, use `--flows overlay`"
+    )]
+    Managed {
+        /// The bridge.
+        bridge: String,
+        /// Its flows.
+        flows: ManagerFlows,
     },
     /// What we are about to change could not be written down, so it was not changed.
     #[error("bridge {bridge} was left as it is")]
@@ -86,6 +96,8 @@ pub struct Bridge<'a, S> {
     pub unixctl: &'a UnixCtl,
     /// What we changed outside our flows.
     pub state: &'a StateFile,
+    /// Whether the plan is only for a bridge that OVN-Kubernetes does not manage.
+    pub alone: bool,
 }
 
 impl<S: Switch> Bridge<'_, S> {
@@ -102,8 +114,17 @@ impl<S: Switch> Bridge<'_, S> {
                 .await?;
             return Ok(changes);
         }
+        if self.alone
+            && let Err(error) = check_unmanaged(self.switch, self.name).await
+        {
+            if matches!(error, SteeringError::Managed { .. }) {
+                self.take_off(&BridgePlan::empty(&plan.bridge), &mut changes)
+                    .await?;
+            }
+            return Err(error);
+        }
         let flows = self.compare_flows(plan).await?;
-        if flows.foreign.iter().any(contradicts) {
+        if !flows.foreign.is_empty() {
             self.take_off(&BridgePlan::empty(&plan.bridge), &mut changes)
                 .await?;
             changes.foreign_flows = flows.foreign.iter().map(ToString::to_string).collect();
@@ -165,11 +186,23 @@ impl<S: Switch> Bridge<'_, S> {
     }
 }
 
-/// Whether somebody else's flow with the identity of ours means that he steers. A bridge's last
-/// resort, priority 0 for everything, means nothing: every bridge begins with it.
-#[must_use]
-pub fn contradicts(flow: &Flow) -> bool {
-    flow.priority != 0 || !flow.matches.is_empty()
+/// Looks whether OVN-Kubernetes manages the flows of a bridge: then the complete set is not for it.
+///
+/// # Errors
+/// [`SteeringError::Managed`] where it does; where the switch does not say.
+pub async fn check_unmanaged(switch: &impl Switch, bridge: &str) -> Result<(), SteeringError> {
+    let dumped = switch.dump_flows(bridge, None).await;
+    let flows = dumped.map_err(|source| SteeringError::Switch {
+        bridge: bridge.to_owned(),
+        source: Box::new(source),
+    })?;
+    match plan::manager_flows(&flows) {
+        None => Ok(()),
+        Some(flows) => Err(SteeringError::Managed {
+            bridge: bridge.to_owned(),
+            flows,
+        }),
+    }
 }
 
 /// No-flood flags to write, and what the record will be then.

@@ -18,6 +18,7 @@ use super::{
     attachments::Attachments,
     config::AgentConfig,
     control::{Call, Command, ControlSocket},
+    converge::{SteeringError, check_unmanaged},
     databases::Databases,
     lock::NodeLock,
     mirroring::{Clock, Mirrors},
@@ -30,6 +31,7 @@ use crate::{
     mirror::Settings,
     openflow::NativeSwitch,
     ovsdb::{Batch, Event},
+    plan::Install,
     rows::Database,
 };
 
@@ -63,6 +65,8 @@ pub async fn run(
     }
     model.rebuild();
     model.check_uplinks()?;
+    let switch = NativeSwitch::new(&config.connection.ovs_run_directory);
+    refuse_managed(&model, &config, &switch).await?;
     let mut attachments = Attachments::new(&config);
     attachments.want(model.topology());
     attachments.attach_first().await?;
@@ -71,7 +75,7 @@ pub async fn run(
     let (desired, desired_receiver) = watch::channel(Arc::new(wanted));
     let (steering_status, steering) = watch::channel(Statuses::new());
     let task = Steering {
-        switch: NativeSwitch::new(&config.connection.ovs_run_directory),
+        switch,
         ovs_run_directory: config.connection.ovs_run_directory.clone(),
         state: state.clone(),
         check_interval: config.check_interval,
@@ -392,6 +396,27 @@ fn desired_of(model: &Model, config: &AgentConfig, paused: bool) -> Desired {
     } else {
         model.desired(config.gates, config.install)
     }
+}
+
+/// The complete set of flows is refused at start where OVN-Kubernetes manages a bridge. One that
+/// does not answer is left to steering, which looks again.
+///
+/// # Errors
+/// Names the first bridge that is managed.
+pub async fn refuse_managed(
+    model: &Model,
+    config: &AgentConfig,
+    switch: &NativeSwitch,
+) -> Result<(), AgentError> {
+    if config.install == Install::Complete {
+        for group in &model.topology().groups {
+            match check_unmanaged(switch, &group.bridge).await {
+                Err(error @ SteeringError::Managed { .. }) => return Err(error.into()),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 fn note_pause(paused: bool) {

@@ -17,7 +17,7 @@ mod transactions;
 use std::fmt::Write as _;
 
 pub use config::{AgentConfig, Connection};
-pub use driver::run;
+pub use driver::{refuse_managed, run};
 
 use crate::{datapath::AttachError, topology::SkipReason};
 
@@ -47,6 +47,9 @@ pub enum AgentError {
         /// What is wrong with it.
         reason: SkipReason,
     },
+    /// A bridge is not for the flows that were asked for.
+    #[error(transparent)]
+    Steering(#[from] converge::SteeringError),
     /// A task that should last has ended.
     #[error("{0} task has ended")]
     TaskEnded(&'static str),

@@ -89,7 +89,8 @@ impl Model {
     /// What is wanted of every bridge: the groups' plans, and nothing of ours on the others.
     #[must_use]
     pub fn desired(&self, gates: Gates, install: Install) -> Desired {
-        self.plans(|bridge| {
+        let alone = install == Install::Complete;
+        self.plans(alone, |bridge| {
             let group = self.topology.group(bridge);
             group.map_or_else(
                 || BridgePlan::empty(bridge),
@@ -101,15 +102,16 @@ impl Model {
     /// Nothing of ours on any bridge.
     #[must_use]
     pub fn unsteered(&self) -> Desired {
-        self.plans(BridgePlan::empty)
+        self.plans(false, BridgePlan::empty)
     }
 
-    fn plans(&self, plan: impl Fn(&Arc<str>) -> BridgePlan) -> Desired {
+    fn plans(&self, alone: bool, plan: impl Fn(&Arc<str>) -> BridgePlan) -> Desired {
         let mut bridges: BTreeMap<Arc<str>, DesiredBridge> = BTreeMap::new();
         for bridge in self.rows.bridges.values() {
             let desired = DesiredBridge {
                 plan: plan(&bridge.name),
                 ports: self.ports(&bridge.ports),
+                alone,
             };
             bridges.insert(Arc::clone(&bridge.name), desired);
         }

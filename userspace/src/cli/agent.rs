@@ -12,7 +12,7 @@ use super::{
     output::{Finding, Format, Output},
 };
 use crate::{
-    agent::{self, AgentConfig, converge, state::StateFile},
+    agent::{self, AgentConfig, state::StateFile},
     datapath::Hook,
     mirror::{GroupMembers, RowWrite, Settings, recompute},
     openflow::{NativeSwitch, Switch as _},
@@ -192,6 +192,7 @@ async fn dry_run(config: &AgentConfig, output: &mut Output<'_>) -> anyhow::Resul
     model.check_uplinks()?;
     let paused = state.paused();
     let switch = NativeSwitch::new(&config.connection.ovs_run_directory);
+    agent::refuse_managed(&model, config, &switch).await?;
     let desired = match paused {
         true => model.unsteered(),
         false => model.desired(config.gates, config.install),
@@ -208,7 +209,7 @@ async fn dry_run(config: &AgentConfig, output: &mut Output<'_>) -> anyhow::Resul
         let cookie = wanted.flows.is_empty().then_some(plan::COOKIE);
         let installed = switch.dump_flows(bridge, cookie).await?;
         let mut flows = plan::diff(&wanted.flows, &installed);
-        let standing_down = flows.foreign.iter().any(converge::contradicts);
+        let standing_down = !flows.foreign.is_empty();
         if standing_down {
             left_to_others.insert(Arc::clone(bridge));
             wanted = BridgePlan::empty(bridge);

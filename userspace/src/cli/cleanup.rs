@@ -103,7 +103,7 @@ async fn clean_bridges(args: &CleanupArgs, report: &mut Report) -> anyhow::Resul
             return clean_flows(&switch, report).await;
         }
     };
-    for (bridge, DesiredBridge { plan, ports }) in &model.unsteered().bridges {
+    for (bridge, DesiredBridge { plan, ports, .. }) in &model.unsteered().bridges {
         // Without a daemon there is neither a flow nor a flag left.
         let unixctl = UnixCtl::of_vswitchd(&connection.ovs_run_directory)
             .context("flows, flags and static FDB entries were not looked at")?;
@@ -113,6 +113,7 @@ async fn clean_bridges(args: &CleanupArgs, report: &mut Report) -> anyhow::Resul
             ports,
             unixctl: &unixctl,
             state: &state,
+            alone: false,
         }
         .converge(plan)
         .await;

@@ -44,6 +44,8 @@ pub struct DesiredBridge {
     pub plan: BridgePlan,
     /// Every port of the bridge by its full name, the bridge's own aside.
     pub ports: BTreeMap<Arc<str>, OfPort>,
+    /// Whether the plan is only for a bridge that OVN-Kubernetes does not manage.
+    pub alone: bool,
 }
 
 /// How every bridge stands, by name.

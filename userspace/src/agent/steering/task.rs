@@ -178,6 +178,7 @@ impl BridgeTask {
             switch: &self.switch,
             unixctl: &unixctl,
             state: &self.state,
+            alone: desired.alone,
         }
         .converge(&desired.plan)
         .await
