@@ -1,11 +1,14 @@
 //! What happens on the switch and in OVN, found without the periodic check.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use neighsteer_tests::lab::{Daemon, Network, wait_until};
+use neighsteer_tests::{
+    frames::arp_reply,
+    lab::{BRIDGE_MAC, Daemon, GATEWAY_IPV4, GATEWAY_MAC, NODE_IPV4, Network, wait_until},
+};
 
 use crate::{
-    rig::{PATIENCE, STEER},
+    rig::{PATIENCE, STEER, packets},
     seen::{bare_rig, bridge, complete, number, wait_complete, watching_agent},
 };
 
@@ -138,4 +141,70 @@ fn a_node_at_rest_is_sent_no_flow_and_no_port_change() {
         .filter(|line| changes.iter().any(|change| line.contains(change)))
         .collect();
     assert_eq!(sent, Vec::<&str>::new());
+}
+
+#[test]
+fn a_bridge_with_another_address_gets_other_flows_and_the_programs_policy_is_swapped() {
+    let rig = bare_rig(1);
+    let agent = watching_agent(&rig);
+    let flows = usize::try_from(number(&rig, "flows")).unwrap();
+    let mac = "02:42:ac:12:00:33";
+    let reply = |to: &str| arp_reply(GATEWAY_MAC, GATEWAY_IPV4, to.parse().unwrap(), NODE_IPV4);
+    rig.lab
+        .send_from_outside(&[reply(&BRIDGE_MAC.to_string())], Duration::ZERO)
+        .unwrap();
+    let steered = || packets(&rig, "arp-reply", "steer-arp");
+    let before = wait_until(PATIENCE, "a frame that counts", || match steered() {
+        0 => Err(0),
+        counted => Ok(counted),
+    })
+    .unwrap();
+
+    let address = format!("other_config:hwaddr=\"{mac}\"");
+    rig.lab.vsctl(["set", "bridge", "br-ex", &address]).unwrap();
+    wait_until(PATIENCE, "flows and entry for the new address", || {
+        let ours = rig.our_flows();
+        let to_new = ours.iter().filter(|flow| flow.contains(mac)).count();
+        let to_old = ours
+            .iter()
+            .any(|flow| flow.contains(&BRIDGE_MAC.to_string()));
+        let entries = rig
+            .lab
+            .appctl(Daemon::Vswitchd, &["fdb/show", "br-ex"])
+            .map_err(|error| error.to_string())?;
+        let entry = entries
+            .lines()
+            .any(|line| line.contains(mac) && line.contains("static"));
+        if to_new >= 4 && !to_old && entry && ours.len() == flows {
+            return Ok(());
+        }
+        Err(format!("{ours:?} {entries}"))
+    })
+    .unwrap();
+    wait_until(PATIENCE, "a program in the former one's place", || {
+        let log = agent.log();
+        let attached = log.matches("datapath attached").count();
+        if attached == 2 && !log.contains("not attached") {
+            Ok(())
+        } else {
+            Err(log)
+        }
+    })
+    .unwrap();
+    rig.lab
+        .send_from_outside(&[reply(mac)], Duration::ZERO)
+        .unwrap();
+    wait_until(
+        PATIENCE,
+        "a frame to the new address that counts on",
+        || {
+            let counted = steered();
+            if counted > before {
+                Ok(())
+            } else {
+                Err(counted)
+            }
+        },
+    )
+    .unwrap();
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use neighsteer::{
-    openflow::{FlowEvent, FlowKey, NativeSwitch},
+    openflow::{FlowEvent, FlowKey, NativeSwitch, PortEvent},
     plan::COOKIE,
 };
 use neighsteer_tests::lab::Lab;
@@ -30,6 +30,10 @@ pub struct Report {
     pub watched: Duration,
     /// For how long at least one was away.
     pub absent: Duration,
+    /// When ports went.
+    pub ports_gone: Vec<Instant>,
+    /// When flows of ours took the place of others of ours.
+    pub replaced: Vec<Instant>,
 }
 
 impl Report {
@@ -71,6 +75,7 @@ impl Gaps {
             runtime.block_on(async {
                 let switch = NativeSwitch::new(directory);
                 let (_, mut watch) = switch.watch_flows(bridge, &[]).await.unwrap();
+                let (_, mut ports) = switch.watch_ports(bridge).await.unwrap();
                 ready.send(()).unwrap();
                 let mut report = Report::default();
                 let mut lost: HashMap<FlowKey, Instant> = HashMap::new();
@@ -81,6 +86,12 @@ impl Gaps {
                     let event = tokio::select! {
                         _ = &mut stopped => break,
                         event = watch.next() => event.unwrap(),
+                        event = ports.next() => {
+                            if let PortEvent::Deleted(_) = event.unwrap() {
+                                report.ports_gone.push(Instant::now());
+                            }
+                            continue;
+                        }
                     };
                     let now = Instant::now();
                     match event {
@@ -91,6 +102,9 @@ impl Gaps {
                         FlowEvent::Added(flow) if flow.cookie == COOKIE => {
                             if let Some(since) = lost.remove(&flow.key()) {
                                 report.gaps.push(now - since);
+                            } else {
+                                // A flow that takes another's place is told as an added one.
+                                report.replaced.push(now);
                             }
                             if lost.is_empty()
                                 && let Some(since) = first.take()

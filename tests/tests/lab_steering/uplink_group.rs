@@ -63,7 +63,13 @@ fn when_the_source_goes_flows_flags_and_source_move_and_a_restart_does_not_move_
         "source removed: steered to the next one after {:?} (OVN's own work included)",
         removed.elapsed()
     );
-    gaps.finish().print("source removed");
+    let report = gaps.finish();
+    assert_eq!(report.replaced.len(), 6, "each flow moves once, in place");
+    println!(
+        "source removed: flows moved {:?} after its port went, all at once in {:?}",
+        report.replaced[0].saturating_duration_since(report.ports_gone[0]),
+        report.replaced[5] - report.replaced[0]
+    );
     assert_eq!(source(&rig), Network(3).gateway_router());
 
     // A router that joins before the source by name moves nothing, and neither does a restart.
