@@ -1,5 +1,7 @@
 //! The agent's one loop: news in, desired state out.
 
+mod commands;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::{Future, pending},
@@ -17,21 +19,19 @@ use super::{
     AgentError,
     attachments::Attachments,
     config::AgentConfig,
-    control::{Call, Command, ControlSocket},
-    converge::{SteeringError, check_unmanaged},
+    control::{Call, ControlSocket},
     databases::Databases,
     lock::NodeLock,
     mirroring::{Clock, Mirrors},
     model::Model,
     state::StateFile,
-    status::{AgentStatus, DatabaseStatus, GroupStatus},
+    status::DatabaseStatus,
     steering::{Desired, Statuses, Steering},
 };
 use crate::{
     mirror::Settings,
     openflow::NativeSwitch,
     ovsdb::{Batch, Event},
-    plan::Install,
     rows::Database,
 };
 
@@ -66,7 +66,7 @@ pub async fn run(
     model.rebuild();
     model.check_uplinks()?;
     let switch = NativeSwitch::new(&config.connection.ovs_run_directory);
-    refuse_managed(&model, &config, &switch).await?;
+    super::managed::refuse_managed(&model, &config, &switch).await?;
     let mut attachments = Attachments::new(&config);
     attachments.want(model.topology());
     attachments.attach_first().await?;
@@ -123,7 +123,7 @@ pub async fn run(
         );
     }
     if driver.state.paused() {
-        note_pause(true);
+        commands::note_pause(true);
     }
     driver.groups_changed();
     let result = driver.drive(shutdown, steering_task).await;
@@ -341,53 +341,6 @@ impl Driver {
             self.carry_out();
         }
     }
-
-    fn call(&mut self, command: Command) -> serde_json::Value {
-        let result = match command {
-            Command::Status => serde_json::to_value(self.status()).map_err(|e| e.to_string()),
-            Command::Pause => self.pause(true),
-            Command::Resume => self.pause(false),
-        };
-        result.unwrap_or_else(|error| serde_json::json!({ "error": error }))
-    }
-
-    fn pause(&mut self, paused: bool) -> Result<serde_json::Value, String> {
-        let changed = self.state.set_paused(paused);
-        let changed = changed.map_err(|error| super::chain(&error))?;
-        if changed {
-            note_pause(paused);
-            self.carry_out();
-        }
-        Ok(serde_json::json!({ "paused": paused, "changed": changed }))
-    }
-
-    fn status(&self) -> AgentStatus {
-        let topology = self.model.topology();
-        let statuses = self.steering.borrow();
-        let desired = self.desired.borrow();
-        let settled = desired.bridges.iter().all(|(bridge, desired)| {
-            let status = statuses.get(bridge);
-            status.is_some_and(|it| it.converged && it.done.as_ref() == Some(desired))
-        });
-        AgentStatus {
-            paused: self.state.paused(),
-            settled,
-            version: env!("CARGO_PKG_VERSION"),
-            pid: std::process::id(),
-            steering_gate: self.config.gates.steering(),
-            databases: self.statuses.clone(),
-            groups: topology.groups.iter().map(GroupStatus::from).collect(),
-            skipped: topology.skipped.clone(),
-            datapath: self.attachments.status(),
-            steering: statuses.values().cloned().collect(),
-            bad_bindings: self.mirrors.as_ref().map_or(0, Mirrors::bad_rows),
-            mirror: self
-                .mirrors
-                .as_ref()
-                .map(Mirrors::status)
-                .unwrap_or_default(),
-        }
-    }
 }
 
 fn desired_of(model: &Model, config: &AgentConfig, paused: bool) -> Desired {
@@ -395,37 +348,6 @@ fn desired_of(model: &Model, config: &AgentConfig, paused: bool) -> Desired {
         model.unsteered()
     } else {
         model.desired(config.gates, config.install)
-    }
-}
-
-/// The complete set of flows is refused at start where OVN-Kubernetes manages a bridge. One that
-/// does not answer is left to steering, which looks again.
-///
-/// # Errors
-/// Names the first bridge that is managed.
-pub async fn refuse_managed(
-    model: &Model,
-    config: &AgentConfig,
-    switch: &NativeSwitch,
-) -> Result<(), AgentError> {
-    if config.install == Install::Complete {
-        for group in &model.topology().groups {
-            match check_unmanaged(switch, &group.bridge).await {
-                Err(error @ SteeringError::Managed { .. }) => return Err(error.into()),
-                _ => {}
-            }
-        }
-    }
-    Ok(())
-}
-
-fn note_pause(paused: bool) {
-    if paused {
-        tracing::warn!(
-            "paused: our flows, flags and entries go and nothing is mirrored, until `neighsteer resume`"
-        );
-    } else {
-        tracing::info!("resumed: steering and mirroring again");
     }
 }
 

@@ -7,6 +7,7 @@ pub mod converge;
 pub mod databases;
 mod driver;
 pub mod lock;
+pub mod managed;
 pub mod mirroring;
 pub mod model;
 pub mod state;
@@ -17,7 +18,7 @@ mod transactions;
 use std::fmt::Write as _;
 
 pub use config::{AgentConfig, Connection};
-pub use driver::{refuse_managed, run};
+pub use driver::run;
 
 use crate::{datapath::AttachError, topology::SkipReason};
 

@@ -192,7 +192,7 @@ async fn dry_run(config: &AgentConfig, output: &mut Output<'_>) -> anyhow::Resul
     model.check_uplinks()?;
     let paused = state.paused();
     let switch = NativeSwitch::new(&config.connection.ovs_run_directory);
-    agent::refuse_managed(&model, config, &switch).await?;
+    agent::managed::refuse_managed(&model, config, &switch).await?;
     let desired = match paused {
         true => model.unsteered(),
         false => model.desired(config.gates, config.install),
