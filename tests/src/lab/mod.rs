@@ -25,6 +25,7 @@ mod northbound;
 mod packet;
 mod rows;
 mod trace;
+mod uplink;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -50,6 +51,7 @@ pub use self::northbound::SecondaryLocalnet;
 pub use self::packet::Capture;
 pub use self::rows::MacBinding;
 pub use self::trace::{Lookup, Trace};
+pub use self::uplink::UPLINK_BRIDGE;
 
 /// A running lab. Dropping it ends all that it started and removes its namespaces and directory.
 #[derive(Debug)]

@@ -82,7 +82,8 @@ impl Attachments {
         });
     }
 
-    /// Starts whatever is wanted and neither there nor under way.
+    /// Starts whatever is wanted and neither there nor under way. Another policy takes the place of
+    /// the one that is there without a gap: a program is replaced, never detached.
     pub fn check(&mut self) {
         let Some(hook) = self.hook else { return };
         self.forget_the_lost();
@@ -153,10 +154,15 @@ impl Attachments {
                 tracing::warn!(%interface, error = %super::chain(error), "datapath not attached")
             }
         }
+        let outdated = self.wanted.get(&interface).is_some_and(|it| *it != policy);
         self.attached.insert(
             interface,
             (policy, result.map_err(|error| super::chain(&error))),
         );
+        if outdated {
+            // The address or the VLAN changed meanwhile.
+            self.check();
+        }
     }
 
     #[cfg(feature = "log")]

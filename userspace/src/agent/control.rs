@@ -15,21 +15,41 @@ use tokio::{
     time::timeout,
 };
 
-use super::status::AgentStatus;
-
 /// The longest request that is read.
 const REQUEST_BYTES: u64 = 4096;
-/// How long a client may take for its request, and we for the answer.
+/// How long a client may take for its request: one that is idle must not hold up others.
+const REQUEST_PATIENCE: Duration = Duration::from_millis(500);
+/// How long the agent may take for the answer, and the client to read it.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Clients served at once; a further one waits in the listen queue.
-const CLIENTS: usize = 16;
+const CLIENTS: usize = 128;
 
 /// What a client may ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Request {
+#[serde(rename_all = "kebab-case")]
+pub enum Command {
     /// The agent's status.
     Status,
+    /// Take our flows, flags and entries off and mirror nothing, until it is told to resume.
+    Pause,
+    /// Steer and mirror again.
+    Resume,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    command: Command,
+}
+
+/// A command on its way to the driver, and where the answer goes: a JSON object, with `error` where
+/// the command failed.
+#[derive(Debug)]
+pub struct Call {
+    /// The command.
+    pub command: Command,
+    /// Where the answer goes.
+    pub answer: oneshot::Sender<serde_json::Value>,
 }
 
 /// What went wrong between a client and the agent.
@@ -58,6 +78,14 @@ pub enum ControlError {
         path: PathBuf,
         /// Why not.
         source: io::Error,
+    },
+    /// The agent says that it could not do it.
+    #[error("the agent on {path} could not do it: {reason}", path = .path.display())]
+    Refused {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        reason: String,
     },
     /// The answer is not what this version reads.
     #[error("the agent on {path} answered {answer:?}: is it of another version?", path = .path.display())]
@@ -102,8 +130,8 @@ impl ControlSocket {
         Ok(Self { listener, path })
     }
 
-    /// Serves clients; asks the driver through `status` for each.
-    pub async fn serve(self, status: mpsc::Sender<oneshot::Sender<AgentStatus>>) {
+    /// Serves clients; hands each command to the driver through `calls`.
+    pub async fn serve(self, calls: mpsc::Sender<Call>) {
         let places = Arc::new(Semaphore::new(CLIENTS));
         loop {
             let Ok(place) = Arc::clone(&places).acquire_owned().await else {
@@ -111,17 +139,18 @@ impl ControlSocket {
             };
             match self.listener.accept().await {
                 Ok((stream, _)) => {
-                    let status = status.clone();
+                    let calls = calls.clone();
                     tokio::spawn(async move {
                         let _place = place;
-                        if let Err(error) = timeout(PATIENCE, answer(stream, status))
-                            .await
-                            .unwrap_or_else(|_| {
-                                Err(io::Error::new(
-                                    io::ErrorKind::TimedOut,
-                                    "the client took too long",
-                                ))
-                            })
+                        if let Err(error) =
+                            timeout(REQUEST_PATIENCE + PATIENCE, answer(stream, calls))
+                                .await
+                                .unwrap_or_else(|_| {
+                                    Err(io::Error::new(
+                                        io::ErrorKind::TimedOut,
+                                        "the client took too long",
+                                    ))
+                                })
                         {
                             tracing::debug!(%error, "control client left without an answer");
                         }
@@ -144,34 +173,39 @@ impl Drop for ControlSocket {
     }
 }
 
-async fn answer(
-    stream: UnixStream,
-    status: mpsc::Sender<oneshot::Sender<AgentStatus>>,
-) -> io::Result<()> {
+async fn answer(stream: UnixStream, calls: mpsc::Sender<Call>) -> io::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
-    BufReader::new(reader.take(REQUEST_BYTES))
-        .read_line(&mut line)
-        .await?;
-    let mut text = match serde_json::from_str::<Request>(&line) {
-        Ok(Request::Status) => {
+    let mut reader = BufReader::new(reader.take(REQUEST_BYTES));
+    timeout(REQUEST_PATIENCE, reader.read_line(&mut line))
+        .await
+        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "no request came"))??;
+    let value = match serde_json::from_str::<Request>(&line) {
+        Ok(Request { command }) => {
             let gone = || io::Error::new(io::ErrorKind::BrokenPipe, "the agent is stopping");
-            let (sender, receiver) = oneshot::channel();
-            status.send(sender).await.map_err(|_| gone())?;
-            serde_json::to_vec(&receiver.await.map_err(|_| gone())?)?
+            let (answer, receiver) = oneshot::channel();
+            calls
+                .send(Call { command, answer })
+                .await
+                .map_err(|_| gone())?;
+            receiver.await.map_err(|_| gone())?
         }
-        Err(error) => serde_json::to_vec(&serde_json::json!({ "error": error.to_string() }))?,
+        Err(error) => serde_json::json!({ "error": error.to_string() }),
     };
+    let mut text = serde_json::to_vec(&value)?;
     text.push(b'\n');
     writer.write_all(&text).await?;
     writer.shutdown().await
 }
 
-/// Asks the agent for its status.
+/// Has the agent carry out a command; returns its answer.
 ///
 /// # Errors
-/// Where no agent answers, or not as this version expects.
-pub async fn request_status(state_directory: &Path) -> Result<serde_json::Value, ControlError> {
+/// Where no agent answers, or not as this version expects, or it could not do it.
+pub async fn request(
+    state_directory: &Path,
+    command: Command,
+) -> Result<serde_json::Value, ControlError> {
     let path = socket_path(state_directory);
     let exchange = |source| ControlError::Exchange {
         path: path.clone(),
@@ -184,7 +218,7 @@ pub async fn request_status(state_directory: &Path) -> Result<serde_json::Value,
             source,
         })?;
     let conversation = async {
-        let mut request = serde_json::to_vec(&Request::Status)?;
+        let mut request = serde_json::to_vec(&Request { command })?;
         request.push(b'\n');
         stream.write_all(&request).await?;
         let mut answer = String::new();
@@ -196,7 +230,60 @@ pub async fn request_status(state_directory: &Path) -> Result<serde_json::Value,
         .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in 5 s")))
         .map_err(exchange)?;
     match serde_json::from_str::<serde_json::Value>(&answer) {
-        Ok(value) if value.get("error").is_none() => Ok(value),
-        _ => Err(ControlError::Answer { path, answer }),
+        Ok(value) => match value.get("error").and_then(serde_json::Value::as_str) {
+            Some(reason) => Err(ControlError::Refused {
+                path,
+                reason: reason.to_owned(),
+            }),
+            None => Ok(value),
+        },
+        Err(_) => Err(ControlError::Answer { path, answer }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_with_more_than_its_command_is_refused() {
+        let read = |text| serde_json::from_str::<Request>(text);
+        assert_eq!(
+            read(r#"{"command":"pause"}"#).unwrap().command,
+            Command::Pause
+        );
+        for wrong in [
+            r#"{"command":"status","bridge":"br-ex"}"#,
+            r#"{"command":"stop"}"#,
+            "{}",
+        ] {
+            read(wrong).unwrap_err();
+        }
+    }
+
+    #[tokio::test]
+    async fn idle_clients_do_not_hold_up_one_that_asks() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = ControlSocket::listen(directory.path()).unwrap();
+        let (calls, mut receiver) = mpsc::channel::<Call>(1);
+        let serving = tokio::spawn(socket.serve(calls));
+        let answering = tokio::spawn(async move {
+            let call = receiver.recv().await.unwrap();
+            call.answer
+                .send(serde_json::json!({ "paused": true }))
+                .unwrap();
+        });
+        let mut idle = Vec::new();
+        for _ in 0..CLIENTS {
+            idle.push(
+                UnixStream::connect(socket_path(directory.path()))
+                    .await
+                    .unwrap(),
+            );
+        }
+        let answer = request(directory.path(), Command::Pause).await.unwrap();
+        assert_eq!(answer["paused"], true);
+        answering.await.unwrap();
+        serving.abort();
     }
 }

@@ -6,10 +6,10 @@ use super::state::{BridgeState, FdbEntry, StateError, StateFile};
 use crate::{
     ids::OfPort,
     openflow::{
-        Switch, SwitchError,
+        Cookie, FlowChanges, InstalledFlow, Switch, SwitchError,
         unixctl::{FdbPort, UnixCtl, UnixCtlError},
     },
-    plan::{self, BridgePlan, COOKIE},
+    plan::{self, BridgePlan, COOKIE, ManagerFlows},
 };
 
 /// Why a bridge could not be brought to its plan.
@@ -30,6 +30,16 @@ pub enum SteeringError {
         bridge: String,
         /// What the daemon said.
         source: UnixCtlError,
+    },
+    /// The complete set of flows is for bridges that nobody else manages.
+    #[error(
+        "bridge {bridge} is managed by OVN-Kubernetes ({flows}): `--flows complete` is not for it, use `--flows overlay`"
+    )]
+    Managed {
+        /// The bridge.
+        bridge: String,
+        /// Its flows.
+        flows: ManagerFlows,
     },
     /// What we are about to change could not be written down, so it was not changed.
     #[error("bridge {bridge} was left as it is")]
@@ -52,8 +62,10 @@ pub struct Changes {
     pub flags_changed: usize,
     /// Static FDB entries added or removed.
     pub fdb_changed: usize,
-    /// Flows of others that stand where ours should.
+    /// Flows of others with the identity of ours.
     pub foreign_flows: Vec<String>,
+    /// Whether nothing of ours is on the bridge because of them.
+    pub stands_down: bool,
 }
 
 impl Changes {
@@ -66,6 +78,7 @@ impl Changes {
             flags_changed,
             fdb_changed,
             foreign_flows: _,
+            stands_down: _,
         } = self;
         flows_added + flows_deleted + flags_changed + fdb_changed == 0
     }
@@ -82,54 +95,113 @@ pub struct Bridge<'a, S> {
     /// vswitchd's control socket.
     pub unixctl: &'a UnixCtl,
     /// What we changed outside our flows.
-    pub state: &'a mut StateFile,
+    pub state: &'a StateFile,
+    /// Whether the plan is only for a bridge that OVN-Kubernetes does not manage.
+    pub alone: bool,
 }
 
 impl<S: Switch> Bridge<'_, S> {
-    /// Brings the bridge to the plan; an empty plan takes everything of ours off.
+    /// Brings the bridge to the plan; an empty plan takes everything of ours off. So does a flow of
+    /// somebody else with the identity of one of ours: whoever installed it steers already.
     ///
     /// # Errors
     /// Where the switch or the state file refuses; what was done until then stays, and the next
     /// pass goes on from there.
-    pub async fn converge(&mut self, plan: &BridgePlan) -> Result<Changes, SteeringError> {
+    pub async fn converge(&self, plan: &BridgePlan) -> Result<Changes, SteeringError> {
         let mut changes = Changes::default();
         if plan.flows.is_empty() {
-            self.converge_flags(plan, false, &mut changes).await?;
-            self.converge_flows(plan, &mut changes).await?;
-            self.converge_fdb(plan, &mut changes).await?;
-        } else {
-            self.converge_fdb(plan, &mut changes).await?;
-            self.converge_flags(plan, true, &mut changes).await?;
-            self.converge_flows(plan, &mut changes).await?;
-            self.converge_flags(plan, false, &mut changes).await?;
+            self.take_off(&BridgePlan::empty(&plan.bridge), &mut changes)
+                .await?;
+            return Ok(changes);
         }
+        if self.alone
+            && let Err(error) = check_unmanaged(self.switch, self.name).await
+        {
+            if matches!(error, SteeringError::Managed { .. }) {
+                self.take_off(&BridgePlan::empty(&plan.bridge), &mut changes)
+                    .await?;
+            }
+            return Err(error);
+        }
+        let flows = self.compare_flows(plan).await?;
+        if !flows.foreign.is_empty() {
+            self.take_off(&BridgePlan::empty(&plan.bridge), &mut changes)
+                .await?;
+            changes.foreign_flows = flows.foreign.iter().map(ToString::to_string).collect();
+            changes.stands_down = true;
+            return Ok(changes);
+        }
+        self.converge_fdb(plan, &mut changes).await?;
+        self.converge_flags(plan, true, &mut changes).await?;
+        self.write_flows(&flows, &mut changes).await?;
+        self.converge_flags(plan, false, &mut changes).await?;
         Ok(changes)
     }
 
-    async fn converge_flows(
-        &mut self,
-        plan: &BridgePlan,
+    async fn take_off(
+        &self,
+        nothing: &BridgePlan,
         changes: &mut Changes,
     ) -> Result<(), SteeringError> {
-        // Others' flows matter only where ours could stand in their place; br-int has hundreds of
-        // thousands.
-        let cookie = plan.flows.is_empty().then_some(COOKIE);
-        let installed = self
-            .switch
-            .dump_flows(self.name, cookie)
-            .await
-            .map_err(|e| self.switch_error(e))?;
-        let difference = plan::diff(&plan.flows, &installed);
-        changes.foreign_flows = difference.foreign.iter().map(ToString::to_string).collect();
+        self.converge_flags(nothing, false, changes).await?;
+        let ours = self.dump_flows(Some(COOKIE)).await?;
+        self.write_flows(&plan::diff(&[], &ours), changes).await?;
+        self.converge_fdb(nothing, changes).await
+    }
+
+    /// How the flows differ. Others' flows matter only where ours are missing, since they could
+    /// stand in their place: to list all of them costs more than all the rest.
+    async fn compare_flows(&self, plan: &BridgePlan) -> Result<FlowChanges, SteeringError> {
+        let ours = self.dump_flows(Some(COOKIE)).await?;
+        let difference = plan::diff(&plan.flows, &ours);
+        if difference.add.is_empty() {
+            return Ok(difference);
+        }
+        let all = self.dump_flows(None).await?;
+        Ok(plan::diff(&plan.flows, &all))
+    }
+
+    async fn dump_flows(
+        &self,
+        cookie: Option<Cookie>,
+    ) -> Result<Vec<InstalledFlow>, SteeringError> {
+        let flows = self.switch.dump_flows(self.name, cookie).await;
+        flows.map_err(|e| self.switch_error(e))
+    }
+
+    async fn write_flows(
+        &self,
+        difference: &FlowChanges,
+        changes: &mut Changes,
+    ) -> Result<(), SteeringError> {
         if !difference.is_empty() {
             self.switch
-                .change_flows(self.name, &difference)
+                .change_flows(self.name, difference)
                 .await
                 .map_err(|e| self.switch_error(e))?;
             changes.flows_added += difference.add.len();
             changes.flows_deleted += difference.delete.len();
         }
         Ok(())
+    }
+}
+
+/// Looks whether OVN-Kubernetes manages the flows of a bridge: then the complete set is not for it.
+///
+/// # Errors
+/// [`SteeringError::Managed`] where it does; where the switch does not say.
+pub async fn check_unmanaged(switch: &impl Switch, bridge: &str) -> Result<(), SteeringError> {
+    let dumped = switch.dump_flows(bridge, None).await;
+    let flows = dumped.map_err(|source| SteeringError::Switch {
+        bridge: bridge.to_owned(),
+        source: Box::new(source),
+    })?;
+    match plan::manager_flows(&flows) {
+        None => Ok(()),
+        Some(flows) => Err(SteeringError::Managed {
+            bridge: bridge.to_owned(),
+            flows,
+        }),
     }
 }
 
@@ -192,7 +264,7 @@ fn compare_flags(
 impl<S: Switch> Bridge<'_, S> {
     /// Flags of all ports; with `only_clear`, those that let the flood through.
     async fn converge_flags(
-        &mut self,
+        &self,
         plan: &BridgePlan,
         only_clear: bool,
         changes: &mut Changes,
@@ -239,7 +311,7 @@ impl<S: Switch> Bridge<'_, S> {
     }
 
     async fn converge_fdb(
-        &mut self,
+        &self,
         plan: &BridgePlan,
         changes: &mut Changes,
     ) -> Result<(), SteeringError> {
@@ -305,7 +377,7 @@ impl<S: Switch> Bridge<'_, S> {
         self.record(state)
     }
 
-    fn record(&mut self, state: BridgeState) -> Result<(), SteeringError> {
+    fn record(&self, state: BridgeState) -> Result<(), SteeringError> {
         self.state
             .record(self.name, state)
             .map_err(|source| SteeringError::State {

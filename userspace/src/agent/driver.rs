@@ -1,14 +1,16 @@
 //! The agent's one loop: news in, desired state out.
 
+mod commands;
+
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     future::{Future, pending},
     sync::Arc,
     time::Instant,
 };
 
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, watch},
     task::JoinHandle,
     time::{MissedTickBehavior, interval, sleep_until},
 };
@@ -17,14 +19,14 @@ use super::{
     AgentError,
     attachments::Attachments,
     config::AgentConfig,
-    control::ControlSocket,
+    control::{Call, ControlSocket},
     databases::Databases,
     lock::NodeLock,
     mirroring::{Clock, Mirrors},
     model::Model,
     state::StateFile,
-    status::{AgentStatus, DatabaseStatus, GroupStatus},
-    steering::{BridgeSteering, Desired, Steering},
+    status::DatabaseStatus,
+    steering::{Desired, Statuses, Steering},
 };
 use crate::{
     mirror::Settings,
@@ -38,8 +40,8 @@ type Sources = BTreeMap<Arc<str>, (Arc<str>, usize)>;
 
 /// Reasons that are logged when a group goes; `status` has them all.
 const REASONS: usize = 5;
-/// Status requests that may wait.
-const STATUS_REQUESTS: usize = 16;
+/// Commands of clients that may wait.
+const CALLS: usize = 16;
 
 /// Runs the agent until `shutdown` is ready. Flows, flags, rows and pins stay.
 ///
@@ -49,32 +51,38 @@ pub async fn run(
     config: AgentConfig,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
-    let lock = NodeLock::acquire(&config.state_directory)?;
+    let lock = NodeLock::acquire(
+        &config.state_directory,
+        &config.connection.ovs_run_directory,
+    )?;
     let state = StateFile::open(&config.state_directory)?;
     let socket = ControlSocket::listen(&config.state_directory)?;
     let (databases, batches) = Databases::connect(&config.connection).await?;
     let mut model = Model::default();
+    model.remember(state.sources());
     for batch in &batches {
         model.apply(&batch.changes);
     }
     model.rebuild();
     model.check_uplinks()?;
+    let switch = NativeSwitch::new(&config.connection.ovs_run_directory);
+    super::managed::refuse_managed(&model, &config, &switch).await?;
     let mut attachments = Attachments::new(&config);
     attachments.want(model.topology());
     attachments.attach_first().await?;
 
-    let (desired, desired_receiver) =
-        watch::channel(Arc::new(model.desired(config.gates, config.install)));
-    let (steering_status, steering) = watch::channel(Vec::new());
+    let wanted = desired_of(&model, &config, state.paused());
+    let (desired, desired_receiver) = watch::channel(Arc::new(wanted));
+    let (steering_status, steering) = watch::channel(Statuses::new());
     let task = Steering {
-        switch: NativeSwitch::new(&config.connection.ovs_run_directory),
+        switch,
         ovs_run_directory: config.connection.ovs_run_directory.clone(),
-        state,
+        state: state.clone(),
         check_interval: config.check_interval,
     };
     let steering_task = tokio::spawn(task.run(desired_receiver, steering_status));
-    let (status_sender, status_requests) = mpsc::channel(STATUS_REQUESTS);
-    let control_task = tokio::spawn(socket.serve(status_sender));
+    let (call_sender, calls) = mpsc::channel(CALLS);
+    let control_task = tokio::spawn(socket.serve(call_sender));
 
     let mirrors = config.gates.steering().then(|| {
         let client = databases.southbound.client.clone();
@@ -95,7 +103,9 @@ pub async fn run(
         steering,
         statuses: BTreeMap::new(),
         sources: Sources::new(),
-        status_requests,
+        calls,
+        state,
+        silenced: BTreeSet::new(),
         _lock: lock,
     };
     for database in [
@@ -112,6 +122,9 @@ pub async fn run(
             },
         );
     }
+    if driver.state.paused() {
+        commands::note_pause(true);
+    }
     driver.groups_changed();
     let result = driver.drive(shutdown, steering_task).await;
     control_task.abort();
@@ -126,11 +139,14 @@ struct Driver {
     mirrors: Option<Mirrors>,
     attachments: Attachments,
     desired: watch::Sender<Arc<Desired>>,
-    steering: watch::Receiver<Vec<BridgeSteering>>,
+    steering: watch::Receiver<Statuses>,
     statuses: BTreeMap<&'static str, DatabaseStatus>,
     /// The groups as they were last logged.
     sources: Sources,
-    status_requests: mpsc::Receiver<oneshot::Sender<AgentStatus>>,
+    calls: mpsc::Receiver<Call>,
+    state: StateFile,
+    /// Bridges that are left to somebody who steers there: nothing is mirrored for them.
+    silenced: BTreeSet<Arc<str>>,
     _lock: NodeLock,
 }
 
@@ -142,7 +158,8 @@ enum Woken {
     MirrorDue,
     Check,
     Attached(super::attachments::Outcome),
-    Status(oneshot::Sender<AgentStatus>),
+    Steered,
+    Call(Call),
 }
 
 impl Driver {
@@ -166,10 +183,11 @@ impl Driver {
                 done = finished(self.mirrors.as_mut()) => Woken::Transaction(done),
                 () = due(deadline) => Woken::MirrorDue,
                 outcome = self.attachments.finished() => Woken::Attached(outcome),
-                request = self.status_requests.recv() => match request {
-                    Some(request) => Woken::Status(request),
+                call = self.calls.recv() => match call {
+                    Some(call) => Woken::Call(call),
                     None => return Err(AgentError::TaskEnded("the control socket's")),
                 },
+                Ok(()) = self.steering.changed() => Woken::Steered,
                 _ = check.tick() => Woken::Check,
                 ended = &mut steering_task => {
                     tracing::error!(?ended, "steering has ended");
@@ -189,9 +207,10 @@ impl Driver {
                 }
                 Woken::MirrorDue => {}
                 Woken::Attached(outcome) => self.attachments.note(outcome),
-                Woken::Status(request) => {
+                Woken::Steered => self.steered(),
+                Woken::Call(Call { command, answer }) => {
                     // A client that has gone away needs no answer.
-                    drop(request.send(self.status()));
+                    drop(answer.send(self.call(command)));
                 }
                 Woken::Check => self.attachments.check(),
             }
@@ -287,10 +306,21 @@ impl Driver {
         }
         self.attachments.want(topology);
         self.attachments.check();
-        if let Some(mirrors) = &mut self.mirrors {
-            mirrors.regroup(topology);
+        if let Err(error) = self.state.set_sources(self.model.incumbents().clone()) {
+            tracing::warn!(error = %super::chain(&error), "sources not kept for the next start");
         }
-        let wanted = Arc::new(self.model.desired(self.config.gates, self.config.install));
+        self.carry_out();
+    }
+
+    /// Tells mirrors and bridges what is wanted of them.
+    fn carry_out(&mut self) {
+        let paused = self.state.paused();
+        if let Some(mirrors) = &mut self.mirrors {
+            let groups = self.model.topology().groups.iter();
+            let active = |bridge: &Arc<str>| !paused && !self.silenced.contains(bridge);
+            mirrors.regroup(groups.filter(|group| active(&group.bridge)));
+        }
+        let wanted = Arc::new(desired_of(&self.model, &self.config, paused));
         self.desired.send_if_modified(|current| {
             let changed = **current != *wanted;
             if changed {
@@ -300,24 +330,24 @@ impl Driver {
         });
     }
 
-    fn status(&self) -> AgentStatus {
-        let topology = self.model.topology();
-        AgentStatus {
-            version: env!("CARGO_PKG_VERSION"),
-            pid: std::process::id(),
-            steering_gate: self.config.gates.steering(),
-            databases: self.statuses.clone(),
-            groups: topology.groups.iter().map(GroupStatus::from).collect(),
-            skipped: topology.skipped.clone(),
-            datapath: self.attachments.status(),
-            steering: self.steering.borrow().clone(),
-            bad_bindings: self.mirrors.as_ref().map_or(0, Mirrors::bad_rows),
-            mirror: self
-                .mirrors
-                .as_ref()
-                .map(Mirrors::status)
-                .unwrap_or_default(),
+    /// Leaves the mirror of a bridge to whoever steers there.
+    fn steered(&mut self) {
+        let statuses = self.steering.borrow_and_update();
+        let bridges = statuses.iter().filter(|(_, bridge)| bridge.standing_down);
+        let silenced: BTreeSet<_> = bridges.map(|(name, _)| Arc::clone(name)).collect();
+        drop(statuses);
+        if silenced != self.silenced {
+            self.silenced = silenced;
+            self.carry_out();
         }
+    }
+}
+
+fn desired_of(model: &Model, config: &AgentConfig, paused: bool) -> Desired {
+    if paused {
+        model.unsteered()
+    } else {
+        model.desired(config.gates, config.install)
     }
 }
 

@@ -1,4 +1,4 @@
-//! One agent a node: a lock file that names its holder.
+//! One agent a node: lock files that name their holder.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -21,7 +21,7 @@ pub enum LockError {
         holder: String,
     },
     /// The file system refused.
-    #[error("cannot lock {path}: {source}; is the state directory writable for this user?", path = .path.display())]
+    #[error("cannot lock {path}: {source}; is the directory writable for this user?", path = .path.display())]
     Io {
         /// The lock file.
         path: PathBuf,
@@ -30,46 +30,63 @@ pub enum LockError {
     },
 }
 
-/// The lock, held until it is dropped (or the process ends, however).
+/// The locks, held until they are dropped (or the process ends, however).
 #[derive(Debug)]
 pub struct NodeLock {
-    _file: Flock<File>,
+    _state: Flock<File>,
+    _switch: Option<Flock<File>>,
 }
 
 impl NodeLock {
-    /// Takes the lock `agent.lock` in `directory`, which is made where it is missing.
+    /// Takes `agent.lock` in `directory`, which is made where it is missing, and `neighsteer.lock`
+    /// in the switch's run directory: two agents with state directories of their own would still
+    /// write to one switch. Where there is no such run directory there is no switch to write to.
     ///
     /// # Errors
-    /// Where another process holds it or the file system refuses.
-    pub fn acquire(directory: &Path) -> Result<Self, LockError> {
+    /// Where another process holds one of them or the file system refuses.
+    pub fn acquire(directory: &Path, ovs_run_directory: &Path) -> Result<Self, LockError> {
         let path = directory.join("agent.lock");
-        let error = |source| LockError::Io {
-            path: path.clone(),
-            source,
-        };
-        fs::create_dir_all(directory).map_err(error)?;
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o644)
-            .open(&path)
-            .map_err(error)?;
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(mut file) => {
-                file.set_len(0).map_err(error)?;
-                file.rewind().map_err(error)?;
-                write!(file, "{}", std::process::id()).map_err(error)?;
-                Ok(Self { _file: file })
-            }
-            Err((mut file, nix::errno::Errno::EAGAIN)) => {
-                let mut holder = String::new();
-                file.read_to_string(&mut holder).map_err(error)?;
-                Err(LockError::Held { path, holder })
-            }
-            Err((_, errno)) => Err(error(errno.into())),
+        if let Err(source) = fs::create_dir_all(directory) {
+            return Err(LockError::Io { path, source });
         }
+        let state = take(path)?;
+        let switch = match ovs_run_directory.is_dir() {
+            true => Some(take(ovs_run_directory.join("neighsteer.lock"))?),
+            false => None,
+        };
+        Ok(Self {
+            _state: state,
+            _switch: switch,
+        })
+    }
+}
+
+fn take(path: PathBuf) -> Result<Flock<File>, LockError> {
+    let error = |source| LockError::Io {
+        path: path.clone(),
+        source,
+    };
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o644)
+        .open(&path)
+        .map_err(error)?;
+    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(mut file) => {
+            file.set_len(0).map_err(error)?;
+            file.rewind().map_err(error)?;
+            write!(file, "{}", std::process::id()).map_err(error)?;
+            Ok(file)
+        }
+        Err((mut file, nix::errno::Errno::EAGAIN)) => {
+            let mut holder = String::new();
+            file.read_to_string(&mut holder).map_err(error)?;
+            Err(LockError::Held { path, holder })
+        }
+        Err((_, errno)) => Err(error(errno.into())),
     }
 }
 
@@ -77,23 +94,28 @@ impl NodeLock {
 mod tests {
     use super::*;
 
+    fn refused(directory: &Path, switch: &Path) {
+        let error = NodeLock::acquire(directory, switch).unwrap_err();
+        let me = format!("pid {}", std::process::id());
+        assert!(error.to_string().contains(&me), "{error}");
+    }
+
     #[test]
     fn the_second_agent_is_refused_and_told_who_the_first_is() {
-        let directory = tempfile::tempdir().unwrap();
-        let first = NodeLock::acquire(directory.path()).unwrap();
-        let error = NodeLock::acquire(directory.path()).unwrap_err().to_string();
-        assert!(
-            error.contains(&format!("pid {}", std::process::id())),
-            "{error}"
-        );
+        let (state, switch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let other = tempfile::tempdir().unwrap();
+        let first = NodeLock::acquire(state.path(), switch.path()).unwrap();
+        refused(state.path(), other.path());
+        refused(other.path(), switch.path());
         drop(first);
-        NodeLock::acquire(directory.path()).unwrap();
+        NodeLock::acquire(state.path(), switch.path()).unwrap();
     }
 
     #[test]
     fn a_directory_that_cannot_be_made_is_named() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let error = NodeLock::acquire(&file.path().join("below")).unwrap_err();
+        let below = file.path().join("below");
+        let error = NodeLock::acquire(&below, &below).unwrap_err();
         assert!(matches!(error, LockError::Io { .. }));
     }
 }

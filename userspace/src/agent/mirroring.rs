@@ -18,7 +18,7 @@ use crate::{
     ovsdb::{
         Change, Clause, Client, MonitorCondition, Operation, OperationResult, TransactError, Uuid,
     },
-    topology::Topology,
+    topology::BridgeGroup,
 };
 
 /// Reads the clocks; the pure mirror is handed what they say.
@@ -116,11 +116,9 @@ impl Mirrors {
         }
     }
 
-    /// Takes new groups. The mirrors hear of them once the monitor covers their ports.
-    pub fn regroup(&mut self, topology: &Topology) {
-        let wanted: BTreeMap<_, _> = topology
-            .groups
-            .iter()
+    /// Takes the groups that are mirrored. The mirrors hear of them once the monitor covers their ports.
+    pub fn regroup<'a>(&mut self, groups: impl Iterator<Item = &'a BridgeGroup>) {
+        let wanted: BTreeMap<_, _> = groups
             .map(|group| {
                 (
                     Arc::clone(&group.bridge),

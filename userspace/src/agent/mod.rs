@@ -7,6 +7,7 @@ pub mod converge;
 pub mod databases;
 mod driver;
 pub mod lock;
+pub mod managed;
 pub mod mirroring;
 pub mod model;
 pub mod state;
@@ -47,6 +48,9 @@ pub enum AgentError {
         /// What is wrong with it.
         reason: SkipReason,
     },
+    /// A bridge is not for the flows that were asked for.
+    #[error(transparent)]
+    Steering(#[from] converge::SteeringError),
     /// A task that should last has ended.
     #[error("{0} task has ended")]
     TaskEnded(&'static str),

@@ -1,7 +1,10 @@
 //! What the agent knows: rows of three databases, the groups that follow from them, and what is to
 //! be done about them. No I/O.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     AgentError,
@@ -12,7 +15,7 @@ use crate::{
     ovsdb::Change,
     plan::{BridgePlan, Gates, Install, plan},
     rows::{Applied, Rows, Table},
-    topology::{self, SkipReason, Topology},
+    topology::{self, Incumbents, SkipReason, Topology},
 };
 
 /// The rows, and what follows from them.
@@ -20,6 +23,9 @@ use crate::{
 pub struct Model {
     rows: Rows,
     topology: Topology,
+    /// The source that each bridge's group had last. A group that is gone for a while, as while
+    /// the switch restarts, comes back with the same one.
+    incumbents: Incumbents,
 }
 
 impl Model {
@@ -33,6 +39,17 @@ impl Model {
     #[must_use]
     pub const fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// The source that each bridge's group had last.
+    #[must_use]
+    pub const fn incumbents(&self) -> &Incumbents {
+        &self.incumbents
+    }
+
+    /// Takes sources of an earlier run for those that each bridge's group had last.
+    pub fn remember(&mut self, incumbents: Incumbents) {
+        self.incumbents = incumbents;
     }
 
     /// Takes changed rows in; whether the groups may be other ones now.
@@ -59,8 +76,12 @@ impl Model {
 
     /// Computes the groups anew; whether they are other ones than before.
     pub fn rebuild(&mut self) -> bool {
-        let topology = topology::build(&self.rows, &self.topology.incumbents());
+        let topology = topology::build(&self.rows, &self.incumbents);
         let changed = topology != self.topology;
+        let bridges = self.rows.bridges.values();
+        let bridges: BTreeSet<_> = bridges.map(|bridge| &bridge.name).collect();
+        self.incumbents.retain(|bridge, _| bridges.contains(bridge));
+        self.incumbents.extend(topology.incumbents());
         self.topology = topology;
         changed
     }
@@ -68,7 +89,8 @@ impl Model {
     /// What is wanted of every bridge: the groups' plans, and nothing of ours on the others.
     #[must_use]
     pub fn desired(&self, gates: Gates, install: Install) -> Desired {
-        self.plans(|bridge| {
+        let alone = install == Install::Complete;
+        self.plans(alone, |bridge| {
             let group = self.topology.group(bridge);
             group.map_or_else(
                 || BridgePlan::empty(bridge),
@@ -80,15 +102,16 @@ impl Model {
     /// Nothing of ours on any bridge.
     #[must_use]
     pub fn unsteered(&self) -> Desired {
-        self.plans(BridgePlan::empty)
+        self.plans(false, BridgePlan::empty)
     }
 
-    fn plans(&self, plan: impl Fn(&Arc<str>) -> BridgePlan) -> Desired {
+    fn plans(&self, alone: bool, plan: impl Fn(&Arc<str>) -> BridgePlan) -> Desired {
         let mut bridges: BTreeMap<Arc<str>, DesiredBridge> = BTreeMap::new();
         for bridge in self.rows.bridges.values() {
             let desired = DesiredBridge {
                 plan: plan(&bridge.name),
                 ports: self.ports(&bridge.ports),
+                alone,
             };
             bridges.insert(Arc::clone(&bridge.name), desired);
         }

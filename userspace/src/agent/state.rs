@@ -1,5 +1,5 @@
 //! The state file: what this node's agent changed outside its own flows, so that `cleanup` undoes
-//! that and nothing else.
+//! that and nothing else; and what has to survive a restart.
 //!
 //! No-flood flags and static FDB entries carry no cookie: without this file nobody could tell ours
 //! from those that OVN-Kubernetes set.
@@ -9,16 +9,19 @@ use std::{
     fs, io,
     io::Write as _,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::Mac;
+use crate::{ids::Mac, topology::Incumbents};
 
-/// The version that this agent writes.
-const FORMAT: u32 = 1;
+/// The version that this agent writes. It reads 1 as well, which had neither `paused` nor `sources`.
+const FORMAT: u32 = 2;
+/// The oldest version that this agent reads.
+const OLDEST: u32 = 1;
 
-/// What was changed, by bridge name.
+/// What was changed, by bridge name, and what was decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
@@ -26,6 +29,12 @@ pub struct State {
     pub format: u32,
     /// Changes by bridge name.
     pub bridges: BTreeMap<String, BridgeState>,
+    /// Whether steering and mirroring were paused by hand.
+    #[serde(default)]
+    pub paused: bool,
+    /// The source of each bridge's group, by bridge name.
+    #[serde(default)]
+    pub sources: BTreeMap<Arc<str>, Arc<str>>,
 }
 
 /// What was changed on one bridge.
@@ -88,7 +97,7 @@ pub enum StateError {
         source: serde_json::Error,
     },
     /// A newer or older format.
-    #[error("{path} has format {found}, this version reads {FORMAT}", path = .path.display())]
+    #[error("{path} has format {found}, this version reads {OLDEST} to {FORMAT}", path = .path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -97,9 +106,12 @@ pub enum StateError {
     },
 }
 
-/// The file, and what it says.
+/// The file, and what it says. Copies share both.
+#[derive(Clone, Debug)]
+pub struct StateFile(Arc<Mutex<Shared>>);
+
 #[derive(Debug)]
-pub struct StateFile {
+struct Shared {
     path: PathBuf,
     state: State,
 }
@@ -111,17 +123,9 @@ impl StateFile {
     /// Where the file is there and cannot be read or is not ours.
     pub fn open(directory: &Path) -> Result<Self, StateError> {
         let path = directory.join("state.json");
-        let text = match fs::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Self {
-                    path,
-                    state: State {
-                        format: FORMAT,
-                        ..State::default()
-                    },
-                });
-            }
+        let state = match fs::read(&path) {
+            Ok(text) => read(&path, &text)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => State::default(),
             Err(source) => {
                 return Err(StateError::Io {
                     action: "read",
@@ -130,29 +134,28 @@ impl StateFile {
                 });
             }
         };
-        let state: State = match serde_json::from_slice(&text) {
-            Ok(state) => state,
-            Err(source) => return Err(StateError::Format { path, source }),
+        let state = State {
+            format: FORMAT,
+            ..state
         };
-        if state.format != FORMAT {
-            return Err(StateError::Version {
-                path,
-                found: state.format,
-            });
-        }
-        Ok(Self { path, state })
+        Ok(Self(Arc::new(Mutex::new(Shared { path, state }))))
     }
 
-    /// What was changed.
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All that the file says.
     #[must_use]
-    pub fn state(&self) -> &State {
-        &self.state
+    pub fn state(&self) -> State {
+        self.shared().state.clone()
     }
 
     /// What was changed on one bridge.
     #[must_use]
     pub fn bridge(&self, name: &str) -> BridgeState {
-        self.state.bridges.get(name).cloned().unwrap_or_default()
+        let shared = self.shared();
+        shared.state.bridges.get(name).cloned().unwrap_or_default()
     }
 
     /// Replaces what is known of one bridge; the file is written, and only then the change holds.
@@ -162,18 +165,65 @@ impl StateFile {
     ///
     /// # Errors
     /// Where the file cannot be written.
-    pub fn record(&mut self, name: &str, bridge: BridgeState) -> Result<(), StateError> {
-        if self.bridge(name) == bridge {
-            return Ok(());
-        }
+    pub fn record(&self, name: &str, bridge: BridgeState) -> Result<(), StateError> {
+        self.shared().change(|state| {
+            if bridge.is_empty() {
+                state.bridges.remove(name);
+            } else {
+                state.bridges.insert(name.to_owned(), bridge);
+            }
+        })
+    }
+
+    /// Whether steering and mirroring are paused.
+    #[must_use]
+    pub fn paused(&self) -> bool {
+        self.shared().state.paused
+    }
+
+    /// Pauses or resumes, for later runs too; whether that is a change.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn set_paused(&self, paused: bool) -> Result<bool, StateError> {
+        let mut shared = self.shared();
+        let changes = shared.state.paused != paused;
+        shared.change(|state| state.paused = paused)?;
+        Ok(changes)
+    }
+
+    /// The sources that were chosen last.
+    #[must_use]
+    pub fn sources(&self) -> Incumbents {
+        self.shared().state.sources.clone()
+    }
+
+    /// Keeps the sources for later runs.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn set_sources(&self, sources: Incumbents) -> Result<(), StateError> {
+        self.shared().change(|state| state.sources = sources)
+    }
+}
+
+fn read(path: &Path, text: &[u8]) -> Result<State, StateError> {
+    let path = path.to_owned();
+    match serde_json::from_slice::<State>(text) {
+        Ok(state) if (OLDEST..=FORMAT).contains(&state.format) => Ok(state),
+        Ok(State { format: found, .. }) => Err(StateError::Version { path, found }),
+        Err(source) => Err(StateError::Format { path, source }),
+    }
+}
+
+impl Shared {
+    fn change(&mut self, change: impl FnOnce(&mut State)) -> Result<(), StateError> {
         let mut state = self.state.clone();
-        if bridge.is_empty() {
-            state.bridges.remove(name);
-        } else {
-            state.bridges.insert(name.to_owned(), bridge);
+        change(&mut state);
+        if state != self.state {
+            self.write(&state)?;
+            self.state = state;
         }
-        self.write(&state)?;
-        self.state = state;
         Ok(())
     }
 
@@ -219,7 +269,7 @@ mod tests {
     #[test]
     fn what_was_recorded_is_read_back_by_the_next_run() {
         let directory = tempfile::tempdir().unwrap();
-        let mut file = StateFile::open(directory.path()).unwrap();
+        let file = StateFile::open(directory.path()).unwrap();
         file.record("br-ex", changed()).unwrap();
         assert_eq!(
             StateFile::open(directory.path()).unwrap().bridge("br-ex"),
@@ -230,7 +280,7 @@ mod tests {
     #[test]
     fn a_bridge_with_nothing_to_undo_leaves_the_file() {
         let directory = tempfile::tempdir().unwrap();
-        let mut file = StateFile::open(directory.path()).unwrap();
+        let file = StateFile::open(directory.path()).unwrap();
         file.record("br-ex", changed()).unwrap();
         file.record("br-ex", BridgeState::default()).unwrap();
         assert!(
@@ -265,9 +315,29 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_the_first_format_is_read_and_pausing_and_sources_are_kept_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let bridges = serde_json::to_string(&BTreeMap::from([("br-ex", changed())])).unwrap();
+        let first = format!("{{\"format\":1,\"bridges\":{bridges}}}");
+        fs::write(directory.path().join("state.json"), first).unwrap();
+        let file = StateFile::open(directory.path()).unwrap();
+        assert_eq!(file.bridge("br-ex"), changed());
+        assert!(!file.paused());
+        assert!(file.set_paused(true).unwrap());
+        assert!(!file.set_paused(true).unwrap(), "it was paused already");
+        let sources = Incumbents::from([("br-up".into(), "GR_blue".into())]);
+        file.set_sources(sources.clone()).unwrap();
+
+        let again = StateFile::open(directory.path()).unwrap();
+        assert!(again.paused());
+        assert_eq!(again.sources(), sources);
+        assert_eq!(again.bridge("br-ex"), changed());
+    }
+
+    #[test]
     fn a_change_that_could_not_be_written_is_not_believed() {
         let directory = tempfile::tempdir().unwrap();
-        let mut file = StateFile::open(directory.path()).unwrap();
+        let file = StateFile::open(directory.path()).unwrap();
         drop(directory);
         assert!(file.record("br-ex", changed()).is_err());
         assert_eq!(file.bridge("br-ex"), BridgeState::default());

@@ -20,6 +20,10 @@ pub struct AgentStatus {
     pub pid: u32,
     /// Whether `disable-udn-arp-ndp-flood` is on: the agent steers and mirrors.
     pub steering_gate: bool,
+    /// Whether steering and mirroring were paused by hand.
+    pub paused: bool,
+    /// Whether every bridge has what is wanted of it now, or stands down.
+    pub settled: bool,
     /// The databases by name.
     pub databases: BTreeMap<&'static str, DatabaseStatus>,
     /// Groups of gateway routers by bridge.

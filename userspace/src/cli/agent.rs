@@ -12,11 +12,11 @@ use super::{
     output::{Finding, Format, Output},
 };
 use crate::{
-    agent::{self, AgentConfig},
+    agent::{self, AgentConfig, state::StateFile},
     datapath::Hook,
     mirror::{GroupMembers, RowWrite, Settings, recompute},
     openflow::{NativeSwitch, Switch as _},
-    plan::{self, Gates, Install},
+    plan::{self, BridgePlan, Gates, Install},
 };
 
 /// The flags of `neighsteer agent`.
@@ -153,6 +153,7 @@ pub async fn run(args: &AgentArgs, output: &mut Output<'_>) -> anyhow::Result<Fi
 /// What the agent would write.
 #[derive(Debug, Serialize)]
 struct DryRun {
+    paused: bool,
     attach: Vec<String>,
     bridges: Vec<DryRunBridge>,
     bindings: Vec<DryRunBinding>,
@@ -161,6 +162,7 @@ struct DryRun {
 #[derive(Debug, Serialize)]
 struct DryRunBridge {
     bridge: Arc<str>,
+    standing_down: bool,
     add_flows: Vec<String>,
     delete_flows: Vec<String>,
     foreign_flows: Vec<String>,
@@ -183,23 +185,42 @@ struct DryRunBinding {
 }
 
 async fn dry_run(config: &AgentConfig, output: &mut Output<'_>) -> anyhow::Result<Finding> {
-    let model = live::model(&config.connection).await?;
+    let state = StateFile::open(&config.state_directory)?;
+    let mut model = live::model(&config.connection).await?;
+    model.remember(state.sources());
+    model.rebuild();
     model.check_uplinks()?;
+    let paused = state.paused();
     let switch = NativeSwitch::new(&config.connection.ovs_run_directory);
-    let desired = model.desired(config.gates, config.install);
+    agent::managed::refuse_managed(&model, config, &switch).await?;
+    let desired = match paused {
+        true => model.unsteered(),
+        false => model.desired(config.gates, config.install),
+    };
     let mut report = DryRun {
+        paused,
         attach: Vec::new(),
         bridges: Vec::new(),
         bindings: Vec::new(),
     };
+    let mut left_to_others = BTreeSet::new();
     for (bridge, desired) in &desired.bridges {
-        let cookie = desired.plan.flows.is_empty().then_some(plan::COOKIE);
+        let mut wanted = desired.plan.clone();
+        let cookie = wanted.flows.is_empty().then_some(plan::COOKIE);
         let installed = switch.dump_flows(bridge, cookie).await?;
-        let flows = plan::diff(&desired.plan.flows, &installed);
-        let ports = plan::port_changes(&desired.plan, &switch.ports(bridge).await?);
-        let fdb = &desired.plan.static_fdb;
+        let mut flows = plan::diff(&wanted.flows, &installed);
+        let standing_down = !flows.foreign.is_empty();
+        if standing_down {
+            left_to_others.insert(Arc::clone(bridge));
+            wanted = BridgePlan::empty(bridge);
+            flows.add.clear();
+            flows.delete = plan::diff(&[], &installed).delete;
+        }
+        let ports = plan::port_changes(&wanted, &switch.ports(bridge).await?);
+        let fdb = &wanted.static_fdb;
         report.bridges.push(DryRunBridge {
             bridge: Arc::clone(bridge),
+            standing_down,
             add_flows: flows.add.iter().map(ToString::to_string).collect(),
             delete_flows: flows.delete.iter().map(ToString::to_string).collect(),
             foreign_flows: flows.foreign.iter().map(ToString::to_string).collect(),
@@ -220,7 +241,7 @@ async fn dry_run(config: &AgentConfig, output: &mut Output<'_>) -> anyhow::Resul
         if config.hook.is_some() {
             report.attach.push(group.uplink.name.to_string());
         }
-        if config.gates.steering() {
+        if config.gates.steering() && !paused && !left_to_others.contains(&group.bridge) {
             report
                 .bindings
                 .extend(planned_bindings(config, &model, group).await?);
@@ -257,11 +278,17 @@ async fn planned_bindings(
 }
 
 fn print(report: &DryRun, output: &mut Output<'_>) -> anyhow::Result<()> {
+    if report.paused {
+        output.line("paused by hand: `neighsteer resume` ends that")?;
+    }
     for interface in &report.attach {
         output.line(format_args!("attach the datapath to {interface}"))?;
     }
     for bridge in &report.bridges {
         let name = &bridge.bridge;
+        if bridge.standing_down {
+            output.line(format_args!("{name}: stand down, others steer here"))?;
+        }
         let flows = [
             ("delete", &bridge.delete_flows),
             ("add", &bridge.add_flows),

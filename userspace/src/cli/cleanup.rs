@@ -66,7 +66,7 @@ struct BridgeReport {
 /// # Errors
 /// Where an agent runs, or something could not be taken off; what could be is off by then.
 pub async fn run(args: &CleanupArgs, output: &mut Output<'_>) -> anyhow::Result<Finding> {
-    let _lock = NodeLock::acquire(&args.state.state_dir)?;
+    let _lock = NodeLock::acquire(&args.state.state_dir, &args.connection.ovs_rundir)?;
     let mut report = Report::default();
     if let Err(error) = clean_bridges(args, &mut report).await {
         report.errors.push(crate::agent::chain(error.as_ref()));
@@ -93,7 +93,7 @@ async fn clean_bridges(args: &CleanupArgs, report: &mut Report) -> anyhow::Resul
     let model = live::switch_model(&connection)
         .await
         .context("no-flood flags and static FDB entries were left as they are");
-    let (mut state, model) = match (state, model) {
+    let (state, model) = match (state, model) {
         (Ok(state), Ok(model)) => (state, model),
         (state, model) => {
             let errors = state.err().into_iter().chain(model.err());
@@ -103,7 +103,7 @@ async fn clean_bridges(args: &CleanupArgs, report: &mut Report) -> anyhow::Resul
             return clean_flows(&switch, report).await;
         }
     };
-    for (bridge, DesiredBridge { plan, ports }) in &model.unsteered().bridges {
+    for (bridge, DesiredBridge { plan, ports, .. }) in &model.unsteered().bridges {
         // Without a daemon there is neither a flow nor a flag left.
         let unixctl = UnixCtl::of_vswitchd(&connection.ovs_run_directory)
             .context("flows, flags and static FDB entries were not looked at")?;
@@ -112,7 +112,8 @@ async fn clean_bridges(args: &CleanupArgs, report: &mut Report) -> anyhow::Resul
             switch: &switch,
             ports,
             unixctl: &unixctl,
-            state: &mut state,
+            state: &state,
+            alone: false,
         }
         .converge(plan)
         .await;

@@ -10,6 +10,7 @@ pub mod datapath;
 pub mod flows;
 mod live;
 pub mod output;
+pub mod pause;
 pub mod policy;
 pub mod status;
 
@@ -75,6 +76,10 @@ pub enum Command {
     Agent(agent::AgentArgs),
     /// Show how the running agent stands
     Status(status::StatusArgs),
+    /// Take our flows, flags and entries off and mirror nothing, until `resume`; counting goes on
+    Pause(pause::PauseArgs),
+    /// Steer and mirror again after `pause`
+    Resume(pause::PauseArgs),
     /// Attach the datapath to an interface: count ARP and NDP, change nothing
     Attach(datapath::AttachArgs),
     /// Detach the datapath from an interface and remove its pins
@@ -198,7 +203,8 @@ fn run(cli: Cli, stdout: &mut (dyn std::io::Write + Send)) -> anyhow::Result<Fin
         }
         Command::Agent(args) => runtime()?.block_on(agent::run(&args, &mut output)),
         Command::Status(args) => runtime()?.block_on(status::run(&args, &mut output)),
-
+        Command::Pause(args) => runtime()?.block_on(pause::run(&args, true, &mut output)),
+        Command::Resume(args) => runtime()?.block_on(pause::run(&args, false, &mut output)),
         Command::Bindings(args) => runtime()?.block_on(show_bindings(&args, &mut output)),
         Command::Cleanup(args) => runtime()?.block_on(cleanup::run(&args, &mut output)),
         Command::Flows(args) => runtime()?.block_on(async {

@@ -4,7 +4,7 @@ use super::{
     connection::StateArgs,
     output::{Finding, Format, Output},
 };
-use crate::agent::control::request_status;
+use crate::agent::control::{Command, request};
 
 /// The flags of `neighsteer status`.
 #[derive(Debug, clap::Args)]
@@ -21,12 +21,12 @@ pub struct StatusArgs {
 }
 
 /// Prints what the agent says of itself; [`Finding::Found`] where a database is disconnected, a
-/// bridge has not converged or a datapath is not attached.
+/// bridge has not converged, is contended or left to others, or a datapath is not attached.
 ///
 /// # Errors
 /// Where no agent answers.
 pub async fn run(args: &StatusArgs, output: &mut Output<'_>) -> anyhow::Result<Finding> {
-    let status = request_status(&args.state.state_dir).await?;
+    let status = request(&args.state.state_dir, Command::Status).await?;
     let problems = problems(&status);
     match output.format {
         Format::Json => output.json(&status)?,
@@ -74,6 +74,10 @@ fn is_false(value: &serde_json::Value, key: &str) -> bool {
     value.get(key).and_then(serde_json::Value::as_bool) == Some(false)
 }
 
+fn is_true(value: &serde_json::Value, key: &str) -> bool {
+    value.get(key).and_then(serde_json::Value::as_bool) == Some(true)
+}
+
 fn problems(status: &serde_json::Value) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, database) in
@@ -92,6 +96,21 @@ fn problems(status: &serde_json::Value) -> Vec<String> {
             text(bridge, "bridge"),
             text(bridge, "last_error")
         ));
+    }
+    for (_, bridge) in objects(status, "steering") {
+        let name = text(bridge, "bridge");
+        if is_true(bridge, "standing_down") {
+            problems.push(format!(
+                "bridge {name} is left to others: {} flows of theirs stand where ours would",
+                text(bridge, "foreign_flows")
+            ));
+        }
+        if is_true(bridge, "contended") {
+            problems.push(format!(
+                "bridge {name} is contended: somebody has taken {} of our flows away",
+                text(bridge, "flows_lost")
+            ));
+        }
     }
     for (_, datapath) in objects(status, "datapath") {
         if datapath.get("error").is_some_and(|error| !error.is_null()) {
@@ -112,6 +131,8 @@ fn print(status: &serde_json::Value, output: &mut Output<'_>) -> anyhow::Result<
         text(status, "pid"),
         if is_false(status, "steering_gate") {
             "observing"
+        } else if is_true(status, "paused") {
+            "paused by hand (`neighsteer resume` ends that)"
         } else {
             "steering and mirroring"
         }
@@ -135,12 +156,14 @@ fn print(status: &serde_json::Value, output: &mut Output<'_>) -> anyhow::Result<
     }
     for (_, bridge) in objects(status, "steering") {
         output.line(format_args!(
-            "steering {}: {} flows, {} no-flood ports, {} flows added and {} deleted since the start",
+            "steering {}: {} flows, {} no-flood ports, {}; since the start {} flows added, {} deleted, {} lost to others",
             text(bridge, "bridge"),
             text(bridge, "flows"),
             text(bridge, "no_flood_ports"),
+            if is_true(bridge, "watched") { "watched" } else { "not watched" },
             text(bridge, "flows_added"),
-            text(bridge, "flows_deleted")
+            text(bridge, "flows_deleted"),
+            text(bridge, "flows_lost")
         ))?;
     }
     for (bridge, mirror) in objects(status, "mirror") {
@@ -153,6 +176,10 @@ fn print(status: &serde_json::Value, output: &mut Output<'_>) -> anyhow::Result<
             text(mirror, "lag_ms")
         ))?;
     }
+    output.line(format_args!(
+        "bindings that cannot be read: {}",
+        text(status, "bad_bindings")
+    ))?;
     for (_, skipped) in objects(status, "skipped") {
         output.line(format_args!(
             "takes no part: {}: {}",

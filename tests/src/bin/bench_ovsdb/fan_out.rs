@@ -156,7 +156,7 @@ pub(crate) async fn measure(followers: usize, rounds: usize) -> anyhow::Result<R
     tokio::spawn(driver.run());
     setup::synced(&mut monitor).await?;
     let mut mirrors = Mirrors::new(client, Clock::start(), Settings::default(), BTreeSet::new());
-    mirrors.regroup(&topology);
+    mirrors.regroup(topology.groups.iter());
     mirrors.synced();
     let mut agent = Agent { mirrors, monitor };
     // The answer to the new condition.

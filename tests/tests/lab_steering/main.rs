@@ -1,0 +1,14 @@
+//! Steering that is kept true, whatever else touches the bridge.
+
+mod events;
+mod fault;
+mod fight;
+mod gaps;
+mod manager;
+mod pausing;
+#[path = "../lab_agent/rig.rs"]
+#[expect(dead_code, reason = "the other tests with an agent use more of it")]
+mod rig;
+mod seen;
+mod standing_down;
+mod uplink_group;

@@ -1,0 +1,88 @@
+//! A bridge with an uplink of its own, where one UDN is the source.
+
+use std::time::{Duration, Instant};
+
+use neighsteer_tests::lab::{Network, UPLINK_BRIDGE, wait_until};
+
+use crate::{
+    gaps::Gaps,
+    rig::{COOKIE, PATIENCE, Rig, STEER},
+    seen::{bare_rig, bridge},
+};
+
+fn source(rig: &Rig) -> String {
+    rig.wait_for_status("a group on the uplink's bridge", |status| {
+        let groups = status["groups"].as_array()?;
+        let group = groups
+            .iter()
+            .find(|group| group["bridge"] == UPLINK_BRIDGE)?;
+        let steering = bridge(status, UPLINK_BRIDGE)?;
+        let followers = group["followers"].as_array()?.len();
+        (status["settled"] == true
+            && steering["flows"] != 0
+            && steering["no_flood_ports"] == followers)
+            .then(|| group["source"].as_str().map(str::to_owned))?
+    })
+}
+
+fn steered_to(rig: &Rig, network: Network) -> Result<(), String> {
+    let number = rig
+        .lab
+        .ofport(&network.patch_port())
+        .map_err(|error| error.to_string())?;
+    let flows = rig
+        .lab
+        .flows(UPLINK_BRIDGE)
+        .map_err(|error| error.to_string())?;
+    let output = format!("output:{number},");
+    let ours = flows.iter().filter(|flow| flow.contains(COOKIE));
+    let to_source = ours.filter(|flow| flow.contains(&output)).count();
+    if to_source >= 4 {
+        Ok(())
+    } else {
+        Err(format!("{flows:?}"))
+    }
+}
+
+#[test]
+fn when_the_source_goes_flows_flags_and_source_move_and_a_restart_does_not_move_them() {
+    let mut rig = bare_rig(4);
+    rig.lab.move_to_uplink(&[2, 3, 4]).unwrap();
+    let mut agent = rig.agent(&[&STEER[..], &["--check-interval", "600"]].concat());
+    assert_eq!(source(&rig), Network(2).gateway_router());
+    steered_to(&rig, Network(2)).unwrap();
+
+    let gaps = Gaps::watch(&rig.lab, UPLINK_BRIDGE);
+    let removed = Instant::now();
+    rig.lab.remove_udn(2).unwrap();
+    wait_until(PATIENCE, "flows to the next source", || {
+        steered_to(&rig, Network(3))
+    })
+    .unwrap();
+    println!(
+        "source removed: steered to the next one after {:?} (OVN's own work included)",
+        removed.elapsed()
+    );
+    let report = gaps.finish();
+    assert_eq!(report.replaced.len(), 6, "each flow moves once, in place");
+    println!(
+        "source removed: flows moved {:?} after its port went, all at once in {:?}",
+        report.replaced[0].saturating_duration_since(report.ports_gone[0]),
+        report.replaced[5] - report.replaced[0]
+    );
+    assert_eq!(source(&rig), Network(3).gateway_router());
+
+    // A router that joins before the source by name moves nothing, and neither does a restart.
+    rig.lab.move_more_to_uplink(&[1]).unwrap();
+    rig.wait_for_status("three routers on the uplink's bridge", |status| {
+        (bridge(status, UPLINK_BRIDGE)?["no_flood_ports"] == 2).then_some(())
+    });
+    assert_eq!(source(&rig), Network(3).gateway_router());
+    agent.terminate(Duration::from_secs(20)).unwrap();
+    let _agent = rig.agent(&STEER);
+    assert_eq!(source(&rig), Network(3).gateway_router());
+    steered_to(&rig, Network(3)).unwrap();
+    let status = rig.status();
+    let steering = bridge(&status, UPLINK_BRIDGE).unwrap();
+    assert_eq!(steering["flows_added"], 0, "{steering}");
+}

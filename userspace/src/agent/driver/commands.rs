@@ -1,0 +1,69 @@
+//! What clients ask of the agent.
+
+use super::Driver;
+use crate::agent::{
+    chain,
+    control::Command,
+    mirroring::Mirrors,
+    status::{AgentStatus, GroupStatus},
+};
+
+impl Driver {
+    pub(super) fn call(&mut self, command: Command) -> serde_json::Value {
+        let result = match command {
+            Command::Status => serde_json::to_value(self.status()).map_err(|e| e.to_string()),
+            Command::Pause => self.pause(true),
+            Command::Resume => self.pause(false),
+        };
+        result.unwrap_or_else(|error| serde_json::json!({ "error": error }))
+    }
+
+    fn pause(&mut self, paused: bool) -> Result<serde_json::Value, String> {
+        let changed = self.state.set_paused(paused);
+        let changed = changed.map_err(|error| chain(&error))?;
+        if changed {
+            note_pause(paused);
+            self.carry_out();
+        }
+        Ok(serde_json::json!({ "paused": paused, "changed": changed }))
+    }
+
+    fn status(&self) -> AgentStatus {
+        let topology = self.model.topology();
+        let statuses = self.steering.borrow();
+        let desired = self.desired.borrow();
+        let settled = desired.bridges.iter().all(|(bridge, desired)| {
+            let status = statuses.get(bridge);
+            status.is_some_and(|it| it.converged && it.done.as_ref() == Some(desired))
+        });
+        AgentStatus {
+            paused: self.state.paused(),
+            settled,
+            version: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            steering_gate: self.config.gates.steering(),
+            databases: self.statuses.clone(),
+            groups: topology.groups.iter().map(GroupStatus::from).collect(),
+            skipped: topology.skipped.clone(),
+            datapath: self.attachments.status(),
+            steering: statuses.values().cloned().collect(),
+            bad_bindings: self.mirrors.as_ref().map_or(0, Mirrors::bad_rows),
+            mirror: self
+                .mirrors
+                .as_ref()
+                .map(Mirrors::status)
+                .unwrap_or_default(),
+        }
+    }
+}
+
+/// Says that the agent was paused or resumed, or starts paused.
+pub(super) fn note_pause(paused: bool) {
+    if paused {
+        tracing::warn!(
+            "paused: our flows, flags and entries go and nothing is mirrored, until `neighsteer resume`"
+        );
+    } else {
+        tracing::info!("resumed: steering and mirroring again");
+    }
+}
