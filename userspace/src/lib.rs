@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod audit;
 pub mod cli;
 pub mod datapath;
 pub mod ids;

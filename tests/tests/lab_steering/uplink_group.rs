@@ -64,7 +64,11 @@ fn when_the_source_goes_flows_flags_and_source_move_and_a_restart_does_not_move_
         removed.elapsed()
     );
     let report = gaps.finish();
-    assert_eq!(report.replaced.len(), 4, "each steering flow moves once, in place");
+    assert_eq!(
+        report.replaced.len(),
+        4,
+        "each steering flow moves once, in place"
+    );
     println!(
         "source removed: flows moved {:?} after its port went, all at once in {:?}",
         report.replaced[0].saturating_duration_since(report.ports_gone[0]),

@@ -1,10 +1,12 @@
 //! The command line: arguments in, text or JSON out.
 
 pub mod agent;
+pub mod audit;
 pub mod bindings;
 pub mod capture;
 pub mod classify;
 pub mod cleanup;
+mod columns;
 pub mod connection;
 pub mod datapath;
 pub mod flows;
@@ -13,6 +15,8 @@ pub mod output;
 pub mod pause;
 pub mod policy;
 pub mod status;
+pub mod topology;
+pub mod trace;
 
 use std::{io::Write as _, process::ExitCode, sync::Arc};
 
@@ -46,6 +50,7 @@ Examples:
                    --disable-udn-arp-ndp-flood --dry-run  print what that would write
   neighsteer stats                                      what the datapath has counted
   neighsteer bindings                                   which followers lack which binding
+  neighsteer audit                                      what is not as the design wants it
   neighsteer cleanup                                    take everything of ours off the node
 
 Exit codes: 0 done, 1 done and something was found, 2 not done (one line says why)."
@@ -92,6 +97,12 @@ pub enum Command {
     Flows(LiveFlowsArgs),
     /// Show the source's bindings and which followers lack them
     Bindings(LiveBindingsArgs),
+    /// Show which gateway routers share which bridge, and what was left out
+    Topology(topology::TopologyArgs),
+    /// Check what is installed against the design, with the gate on
+    Audit(audit::AuditArgs),
+    /// Show what becomes of a frame: the classifier's decision beside the flows that it takes
+    Trace(Box<trace::TraceArgs>),
     /// Take our flows, flags, entries, programs and pins off the node
     Cleanup(cleanup::CleanupArgs),
     /// Print the version
@@ -205,6 +216,10 @@ fn run(cli: Cli, stdout: &mut (dyn std::io::Write + Send)) -> anyhow::Result<Fin
         Command::Status(args) => runtime()?.block_on(status::run(&args, &mut output)),
         Command::Pause(args) => runtime()?.block_on(pause::run(&args, true, &mut output)),
         Command::Resume(args) => runtime()?.block_on(pause::run(&args, false, &mut output)),
+
+        Command::Topology(args) => runtime()?.block_on(topology::run(&args, &mut output)),
+        Command::Audit(args) => runtime()?.block_on(audit::run(&args, &mut output)),
+        Command::Trace(args) => runtime()?.block_on(trace::run(&args, &mut output)),
         Command::Bindings(args) => runtime()?.block_on(show_bindings(&args, &mut output)),
         Command::Cleanup(args) => runtime()?.block_on(cleanup::run(&args, &mut output)),
         Command::Flows(args) => runtime()?.block_on(async {

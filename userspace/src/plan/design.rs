@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Above priority 50, which takes IPv6 to conntrack, and below the services' ARP bypass at 110.
-const STEERING_PRIORITY: u16 = 52;
+pub const STEERING_PRIORITY: u16 = 52;
 
 /// Directly above today's fan-out of broadcast ARP and multicast NA (11) and its filter for the
 /// node's addresses (12), so that nothing but these is shadowed: OVN-Kubernetes has no flow in table

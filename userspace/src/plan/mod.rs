@@ -12,6 +12,7 @@ mod tests;
 
 use std::{collections::BTreeSet, sync::Arc};
 
+pub use design::STEERING_PRIORITY;
 pub use gates::{GateError, Gates};
 pub use install::{Install, ParseInstallError};
 pub use others::{ManagerFlows, foreign_gate, manager_flows};

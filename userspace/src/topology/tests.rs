@@ -5,4 +5,4 @@ mod node;
 mod skipped;
 mod thresholds;
 
-pub(crate) use node::{Network, Node};
+pub(crate) use node::{BRIDGE_MAC, Network, Node};

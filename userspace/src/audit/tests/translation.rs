@@ -1,0 +1,161 @@
+use neighsteer_common::Decision;
+
+use super::*;
+use crate::{
+    audit::{Disagreement, Question, Translation, disagreements, sights},
+    openflow::Port,
+};
+
+const TWO_ROUTERS: &str = include_str!("two_routers.txt");
+
+#[test]
+fn lookups_actions_and_ports_are_read_bridge_by_bridge() {
+    let translation = Translation::parse(TWO_ROUTERS);
+    assert_eq!(translation.lookups, 8);
+    assert!(!translation.over_limit);
+    let visits: Vec<_> = translation
+        .visits
+        .iter()
+        .map(|it| (&*it.bridge, it.depth, it.in_port.as_deref(), it.steps.len()))
+        .collect();
+    assert_eq!(
+        visits,
+        [
+            ("breth0", 0, Some("eth0"), 1),
+            ("br-int", 1, Some("patch-br-int-to-breth0_node-1"), 4),
+            ("br-int", 1, Some("patch-br-int-to-breth0_blue_node-1"), 3),
+        ]
+    );
+    let first = &translation.visits[0].steps[0];
+    assert_eq!(
+        (first.table, first.priority, first.cookie),
+        (0, Some(10), crate::openflow::Cookie(0xdeff105))
+    );
+    assert_eq!(
+        first.actions,
+        [
+            "output:\"patch-breth0_node-1-to-br-int\"",
+            "output:\"patch-breth0_blue_node-1-to-br-int\"",
+            "NORMAL"
+        ]
+    );
+    assert_eq!(translation.visits[1].to_controller, 1);
+    // The action behind a resubmission is the flow's that resubmitted.
+    assert_eq!(
+        translation.visits[1].steps[1].actions,
+        ["set_field:0x1->reg1", "resubmit(,73)", "resubmit(,36)"]
+    );
+    assert_eq!(translation.datapath_actions, ["br-int-internal,breth0"]);
+}
+
+#[test]
+fn routers_are_told_by_the_patch_ports_that_frames_come_in_by() {
+    let bridge = Bridge::steered();
+    let translation = Translation::parse(TWO_ROUTERS);
+    // The lab's rows have no integration bridge: every port is shown as it is.
+    let seen = sights(&bridge.group, &bridge.observed.names, &translation);
+    assert_eq!(seen.len(), 2);
+    assert_eq!(*seen[0].port, *"patch-br-int-to-breth0_node-1 of br-int");
+    let mut node = Node::new(&[Network::default_network(), Network::user_defined("blue", 3)]);
+    node.bridge("br-int", "none", &[]);
+    for localnet in ["breth0_node-1", "breth0_blue_node-1"] {
+        let name = format!("patch-br-int-to-{localnet}");
+        let ids = [("ovn-localnet-port", localnet)];
+        node.port(
+            "br-int",
+            &name,
+            "patch",
+            crate::rows::tests::number(40),
+            &ids,
+        );
+    }
+    let names = PortNames::of(&node.rows(), "breth0");
+    let seen = sights(&bridge.group, &names, &translation);
+    let routers: Vec<_> = seen
+        .iter()
+        .map(|it| (it.router.as_deref(), it.is_source, it.learns))
+        .collect();
+    assert_eq!(
+        routers,
+        [
+            (Some("GR_node-1"), true, true),
+            (Some("GR_blue_node-1"), false, false)
+        ]
+    );
+}
+
+#[test]
+fn the_limit_is_seen_and_where_it_hit() {
+    let text = TWO_ROUTERS.replace(
+        "            23. reg14",
+        "            >>>> over 4096 resubmit actions <<<<\n            23. reg14",
+    );
+    let translation = Translation::parse(&text);
+    assert!(translation.over_limit);
+    let cut_off: Vec<bool> = translation.visits.iter().map(|it| it.cut_off).collect();
+    assert_eq!(cut_off, [false, false, true]);
+    let failed =
+        Translation::parse("Translation failed (Too many resubmits), packet is dropped.\n");
+    assert!(failed.over_limit);
+    assert_eq!(failed.failures.len(), 1);
+}
+
+#[test]
+fn arbitrary_text_is_no_lookup() {
+    for text in [
+        "",
+        "\n\n",
+        "bridge(\"",
+        "   bridge(\"x\")\n-",
+        "Datapath actions: ",
+        " 1. x\n",
+        "999. a",
+    ] {
+        assert_eq!(Translation::parse(text).lookups, 0, "{text:?}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_read_without_a_panic(text in "([ 0-9.:a-z\"()\n>-]|bridge\\(\"b\"\\)\n|\n *[0-9]+\\. a, priority 1\n){0,60}") {
+        drop(Translation::parse(&text));
+    }
+}
+
+fn question<'a>(bridge: &'a Bridge, decision: Decision, in_port: u16) -> Question<'a> {
+    Question {
+        group: &bridge.group,
+        in_port: Port::Number(ofport(in_port)),
+        decision,
+        is_steered: true,
+    }
+}
+
+#[test]
+fn decision_and_flows_agree_or_it_is_said_where_not() {
+    let bridge = Bridge::steered();
+    let names = &bridge.observed.names;
+    let mut translation = Translation::parse(TWO_ROUTERS);
+    let none = sights(&bridge.group, names, &Translation::default());
+    let ask = |decision, in_port, translation: &Translation| {
+        disagreements(question(&bridge, decision, in_port), translation, &none)
+    };
+    assert_eq!(ask(Decision::Normal, 1, &translation), []);
+    assert!(matches!(
+        ask(Decision::SteerArp, 1, &translation)[..],
+        [
+            Disagreement::NotSteered {
+                priority: Some(10),
+                ..
+            },
+            Disagreement::NotSeenBySource
+        ]
+    ));
+    // The design says nothing of frames that come in by a router's own port.
+    assert_eq!(ask(Decision::SteerArp, 3, &translation), []);
+    translation.visits[0].steps[0].priority = Some(52);
+    assert!(matches!(
+        ask(Decision::Flood, 1, &translation)[..],
+        [Disagreement::Steered { decision: "flood" }]
+    ));
+}

@@ -1,0 +1,114 @@
+//! `neighsteer topology`: which gateway routers share which bridge, and what was left out.
+
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+
+use super::{
+    columns::columns,
+    connection::ConnectionArgs,
+    live,
+    output::{Finding, Output},
+};
+use crate::topology::{BridgeGroup, GatewayRouter, IngressPort, Topology};
+
+/// Show which gateway routers share which bridge, and what was left out
+///
+/// Read from the databases, once; nothing is written.
+#[derive(Clone, Debug, clap::Args)]
+pub struct TopologyArgs {
+    /// Where things are
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+}
+
+/// Prints the groups of this node.
+///
+/// # Errors
+/// Where a database does not answer.
+pub async fn run(args: &TopologyArgs, output: &mut Output<'_>) -> anyhow::Result<Finding> {
+    let connection = args.connection.parse(live::PATIENCE)?;
+    let model = live::model(&connection).await?;
+    let topology = model.topology();
+    if output.is_json() {
+        output.json(topology)?;
+    } else {
+        print(topology, output.writer)?;
+    }
+    Ok(Finding::Clean)
+}
+
+fn print(topology: &Topology, out: &mut (dyn Write + Send)) -> io::Result<()> {
+    let chassis = topology.chassis.as_deref().unwrap_or("unknown");
+    writeln!(out, "chassis {chassis}, bridges: {}", topology.groups.len())?;
+    for group in &topology.groups {
+        writeln!(out, "\n{}", heading(group))?;
+        writeln!(out, "{}", members(group))?;
+    }
+    if !topology.skipped.is_empty() {
+        let rows = topology.skipped.iter();
+        let rows = rows.map(|it| [it.object.to_string(), it.reason.to_string()]);
+        writeln!(out, "\n{}", columns(["left out", "why"], rows, &[]))?;
+    }
+    Ok(())
+}
+
+fn heading(group: &BridgeGroup) -> String {
+    let datapath = match &*group.datapath_type {
+        "" => "system",
+        other => other,
+    };
+    let vlan = match group.gateway_vlan {
+        Some(vlan) => format!("gateway VLAN {vlan}"),
+        None => "no gateway VLAN".to_owned(),
+    };
+    let families = match (group.ipv4, group.ipv6) {
+        (true, true) => "IPv4 and IPv6",
+        (true, false) => "IPv4",
+        (false, true) => "IPv6",
+        (false, false) => "no address",
+    };
+    let addresses: Vec<String> = group
+        .node_addresses
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    format!(
+        "bridge {} ({datapath}): address {}, {vlan}, {families}, node {}",
+        group.bridge,
+        group.bridge_mac,
+        addresses.join(" ")
+    )
+}
+
+fn members(group: &BridgeGroup) -> String {
+    let ingress = |role: &str, port: &IngressPort| {
+        [
+            role.to_owned(),
+            port.name.to_string(),
+            port.ofport.to_string(),
+            "-".to_owned(),
+            "-".to_owned(),
+        ]
+    };
+    let router = |role: &str, router: &GatewayRouter| {
+        [
+            role.to_owned(),
+            router.patch_port.to_string(),
+            router.ofport.to_string(),
+            router.network.as_deref().unwrap_or("default").to_owned(),
+            router.name.to_string(),
+        ]
+    };
+    let mut rows = vec![ingress("uplink", &group.uplink)];
+    rows.extend(
+        group
+            .secondary
+            .iter()
+            .map(|port| ingress("secondary", port)),
+    );
+    rows.push(router("source", &group.source));
+    rows.extend(group.followers.iter().map(|it| router("follower", it)));
+    columns(["role", "port", "ofport", "network", "router"], rows, &[2])
+}
