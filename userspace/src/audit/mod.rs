@@ -23,7 +23,7 @@ pub use frame::{FrameError, Message, Neighbour};
 pub use observed::{Observed, PortNames};
 pub use reach::TrafficKind;
 pub use sight::{Disagreement, Question, Sight, disagreements, sights};
-pub use translation::{LOOKUP_LIMIT, Step, Translation, Visit};
+pub use translation::{DatapathPorts, LOOKUP_LIMIT, Step, Translation, Visit};
 
 use crate::{ids::Mac, plan::BridgePlan, topology::BridgeGroup};
 

@@ -8,7 +8,7 @@ use std::{
 use crate::{
     ids::OfPort,
     openflow::{InstalledFlow, Port, PortDescription, unixctl::FdbEntry},
-    rows::{Interface, Rows},
+    rows::Rows,
 };
 
 /// One bridge as it is.
@@ -24,11 +24,13 @@ pub struct Observed {
     pub names: PortNames,
 }
 
-/// The names of a bridge's ports by number, which OpenFlow cuts off, and what is behind patch ports.
+/// The names of ports by number, which OpenFlow cuts off, and what is behind a bridge's patch ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortNames {
     bridge: Arc<str>,
     names: BTreeMap<OfPort, Arc<str>>,
+    /// The same of all bridges.
+    of_bridges: BTreeMap<Arc<str>, BTreeMap<OfPort, Arc<str>>>,
     patches: BTreeSet<OfPort>,
     /// The port on this bridge, by the name of the other bridge's end of the same patch.
     peers: BTreeMap<Arc<str>, Arc<str>>,
@@ -43,23 +45,34 @@ impl PortNames {
             bridge: bridge.into(),
             ..Self::default()
         };
-        let own_row = rows.bridges.values().find(|row| &*row.name == bridge);
-        let own: BTreeSet<_> = own_row.into_iter().flat_map(|row| &row.ports).collect();
         let mut here: BTreeMap<&str, &Arc<str>> = BTreeMap::new();
         let mut elsewhere = Vec::new();
-        for (uuid, port) in &rows.ports {
-            let is_own = own.contains(uuid);
-            if let Some(localnet) = port.external_ids.get("ovn-localnet-port") {
-                if is_own {
-                    here.insert(localnet, &port.name);
-                } else {
-                    elsewhere.push((localnet, &port.name));
+        for row in rows.bridges.values() {
+            let is_own = &*row.name == bridge;
+            let mut names = BTreeMap::new();
+            for port in row.ports.iter().filter_map(|uuid| rows.ports.get(uuid)) {
+                if let Some(localnet) = port.external_ids.get("ovn-localnet-port") {
+                    if is_own {
+                        here.insert(localnet, &port.name);
+                    } else {
+                        elsewhere.push((localnet, &port.name));
+                    }
+                }
+                let interfaces = port.interfaces.iter();
+                for interface in interfaces.filter_map(|it| rows.interfaces.get(it)) {
+                    let Some(ofport) = interface.ofport else {
+                        continue;
+                    };
+                    names.insert(ofport, Arc::clone(&interface.name));
+                    if is_own && &*interface.kind == "patch" {
+                        found.patches.insert(ofport);
+                    }
                 }
             }
-            let interfaces = port.interfaces.iter().filter(|_| is_own);
-            for interface in interfaces.filter_map(|it| rows.interfaces.get(it)) {
-                found.add(interface);
+            if is_own {
+                found.names.clone_from(&names);
             }
+            found.of_bridges.insert(Arc::clone(&row.name), names);
         }
         for (localnet, name) in elsewhere {
             if let Some(own) = here.get(&**localnet) {
@@ -69,13 +82,14 @@ impl PortNames {
         found
     }
 
-    fn add(&mut self, interface: &Interface) {
-        if let Some(ofport) = interface.ofport {
-            self.names.insert(ofport, Arc::clone(&interface.name));
-            if &*interface.kind == "patch" {
-                self.patches.insert(ofport);
-            }
+    /// The name of a port of any bridge, `LOCAL` included, by what Open vSwitch prints for it.
+    #[must_use]
+    pub fn printed(&self, bridge: &str, port: &str) -> Option<Arc<str>> {
+        if port == "LOCAL" {
+            return Some(bridge.into());
         }
+        let number = OfPort::from_column(port.parse().ok())?;
+        self.of_bridges.get(bridge)?.get(&number).map(Arc::clone)
     }
 
     /// A port as people know it: by name, or by number where it has none.

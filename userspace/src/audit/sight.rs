@@ -26,13 +26,13 @@ pub struct Sight {
 }
 
 /// Who is behind the patch ports that a frame went out by, in that order. A frame that is dropped at
-/// the door (another VLAN's) is seen by nobody there.
+/// the door (another VLAN's, or by the limit of lookups) is seen by nobody there.
 #[must_use]
 pub fn sights(group: &BridgeGroup, names: &PortNames, translation: &Translation) -> Vec<Sight> {
     let mut sights: Vec<Sight> = Vec::new();
     let mut inside = false;
     for visit in &translation.visits {
-        let goes_on = visit.steps.len() > 1 || visit.cut_off;
+        let goes_on = visit.steps.len() > 1;
         if visit.depth != 1 {
             // Further bridges behind the first are part of the same way.
             if let (true, true, Some(sight)) = (inside, visit.depth > 1, sights.last_mut()) {

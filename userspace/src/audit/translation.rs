@@ -1,7 +1,10 @@
 //! The output of `ofproto/trace`: which flows a frame takes, bridge by bridge.
 
+use std::collections::BTreeMap;
+
 use serde::{Serialize, Serializer};
 
+use super::PortNames;
 use crate::openflow::Cookie;
 
 /// So many lookups in flow tables one translation may make, all bridges together (`MAX_RESUBMITS` in
@@ -122,6 +125,72 @@ impl Translation {
                 .iter()
                 .any(|it| it.contains("resubmits"));
         translation
+    }
+}
+
+/// The numbers that the datapath has for ports (`dpif/show`), which its actions are printed with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DatapathPorts(BTreeMap<String, String>);
+
+impl DatapathPorts {
+    /// Reads the output of `dpif/show`: `name ofport/number: (type)`, a line a port. Patch ports have
+    /// no number.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let ports = text.lines().filter_map(|line| {
+            let (name, rest) = line.trim().rsplit_once(": (")?.0.rsplit_once(' ')?;
+            let (_, number) = rest.split_once('/')?;
+            number.parse::<u32>().ok()?;
+            Some((number.to_owned(), name.to_owned()))
+        });
+        Self(ports.collect())
+    }
+
+    /// Actions with names for numbers.
+    fn name(&self, actions: &str) -> String {
+        let mut depth = 0_usize;
+        let parts = actions.split(|c: char| {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth == 0 && c == ','
+        });
+        let named = parts.map(|part| self.0.get(part).map_or(part, String::as_str));
+        named.collect::<Vec<_>>().join(",")
+    }
+}
+
+impl Translation {
+    /// Puts names in the place of port numbers. `ofproto/trace --names` does it too, and takes
+    /// seconds for it on a node with hundreds of ports.
+    #[must_use]
+    pub fn with_names(mut self, names: &PortNames, datapath: &DatapathPorts) -> Self {
+        for visit in &mut self.visits {
+            let named = |port: &str| names.printed(&visit.bridge, port);
+            if let Some(port) = &mut visit.in_port
+                && let Some(name) = named(port)
+            {
+                *port = name.to_string();
+            }
+            for step in &mut visit.steps {
+                let fields = step.matched.split(',').map(|field| {
+                    let name = field.strip_prefix("in_port=").and_then(named);
+                    name.map_or_else(|| field.to_owned(), |name| format!("in_port={name}"))
+                });
+                step.matched = fields.collect::<Vec<_>>().join(",");
+                for action in &mut step.actions {
+                    if let Some(name) = action.strip_prefix("output:").and_then(named) {
+                        *action = format!("output:{name}");
+                    }
+                }
+            }
+        }
+        for actions in &mut self.datapath_actions {
+            *actions = datapath.name(actions);
+        }
+        self
     }
 }
 

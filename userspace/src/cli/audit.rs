@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     audit::{
-        self, BridgeAudit, LOOKUP_LIMIT, Lookups, Observed, PortNames, Translation, probes, sights,
+        self, BridgeAudit, DatapathPorts, LOOKUP_LIMIT, Lookups, Observed, PortNames, Translation,
+        probes, sights,
     },
     openflow::{
         NativeSwitch, Switch as _,
@@ -122,6 +123,7 @@ async fn measure(
     for (kind, frame) in probes(group) {
         let port = group.uplink.ofport.to_string();
         let translation = translate(control, &group.bridge, &port, &frame).await?;
+        let translation = translation.with_names(names, &DatapathPorts::default());
         let sights = sights(group, names, &translation);
         measured.push(Lookups {
             frame: kind,
@@ -143,7 +145,7 @@ pub(super) async fn translate(
     let hex: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
     let in_port = format!("in_port={in_port}");
     let text = control
-        .call("ofproto/trace", &["--names", bridge, &in_port, &hex])
+        .call("ofproto/trace", &[bridge, &in_port, &hex])
         .await
         .with_context(|| format!("cannot trace the frame on bridge {bridge}"))?;
     Ok(Translation::parse(&text))

@@ -18,7 +18,7 @@ use super::{
     output::{Finding, Output},
 };
 use crate::{
-    audit::{Observed, Question, disagreements, is_steered, sights},
+    audit::{DatapathPorts, Observed, Question, disagreements, is_steered, sights},
     openflow::{
         NativeSwitch, Port,
         unixctl::{UnixCtl, UnixCtlSession},
@@ -78,9 +78,10 @@ pub async fn run(args: &TraceArgs, output: &mut Output<'_>) -> anyhow::Result<Fi
             format!("--in-port {text}: bridge {} has no such port", group.bridge)
         })?,
     };
+    let datapath = DatapathPorts::parse(&control.call("dpif/show", &[]).await?);
     let mut agrees = true;
     for (position, frame) in frames.iter().enumerate() {
-        let report = trace(group, &observed, in_port, frame, &mut control).await?;
+        let report = trace(group, &observed, in_port, frame, &datapath, &mut control).await?;
         agrees &= report.disagreements.is_empty();
         if output.is_json() {
             serde_json::to_writer(&mut *output.writer, &report)?;
@@ -119,6 +120,7 @@ async fn trace(
     observed: &Observed,
     in_port: Port,
     frame: &[u8],
+    datapath: &DatapathPorts,
     control: &mut UnixCtlSession,
 ) -> anyhow::Result<Report> {
     let policy = Policy {
@@ -131,6 +133,7 @@ async fn trace(
         Port::Local => "LOCAL".to_owned(),
     };
     let translation = translate(control, &group.bridge, &port, frame).await?;
+    let translation = translation.with_names(&observed.names, datapath);
     let sights = sights(group, &observed.names, &translation);
     let question = Question {
         group,

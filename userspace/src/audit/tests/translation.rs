@@ -2,7 +2,7 @@ use neighsteer_common::Decision;
 
 use super::*;
 use crate::{
-    audit::{Disagreement, Question, Translation, disagreements, sights},
+    audit::{DatapathPorts, Disagreement, Question, Translation, disagreements, sights},
     openflow::Port,
 };
 
@@ -81,6 +81,60 @@ fn routers_are_told_by_the_patch_ports_that_frames_come_in_by() {
             (Some("GR_node-1"), true, true),
             (Some("GR_blue_node-1"), false, false)
         ]
+    );
+}
+
+#[test]
+fn names_are_put_in_the_place_of_port_numbers() {
+    let text = "\
+Flow: arp
+
+bridge(\"breth0\")
+----------------
+ 0. in_port=1,arp, priority 52, cookie 0x1
+    output:3
+
+    bridge(\"br-int\")
+    ----------------
+         0. in_port=40,vlan_tci=0x0000, priority 100
+            resubmit(,8)
+         8. metadata=0x1, priority 1
+            drop
+    output:99
+    LOCAL
+
+Datapath actions: userspace(pid=0,controller(reason=1)),push_vlan(vid=2,pcp=0),2,1,77
+";
+    let show = "\
+netdev@ovs-netdev: hit:15 missed:12
+  breth0:
+    breth0 65534/1: (tap)
+    eth0 1/2: (system)
+    patch-breth0_blue_node-1-to-br-int 3/none: (patch: peer=patch-br-int-to-x)
+";
+    let mut node = Node::new(&[Network::user_defined("blue", 3)]);
+    node.bridge("br-int", "none", &[]);
+    let number = crate::rows::tests::number(40);
+    node.port("br-int", "patch-br-int-to-x", "patch", number, &[]);
+    let names = PortNames::of(&node.rows(), "breth0");
+    let named = Translation::parse(text).with_names(&names, &DatapathPorts::parse(show));
+    let [outer, inner] = named.visits.as_slice() else {
+        panic!("{named:?}")
+    };
+    assert_eq!(outer.in_port.as_deref(), Some("eth0"));
+    assert_eq!(outer.steps[0].matched, "in_port=eth0,arp");
+    assert_eq!(
+        outer.steps[0].actions,
+        [
+            "output:patch-breth0_blue_node-1-to-br-int",
+            "output:99",
+            "LOCAL"
+        ]
+    );
+    assert_eq!(inner.in_port.as_deref(), Some("patch-br-int-to-x"));
+    assert_eq!(
+        named.datapath_actions,
+        ["userspace(pid=0,controller(reason=1)),push_vlan(vid=2,pcp=0),eth0,breth0,77"]
     );
 }
 
