@@ -61,7 +61,7 @@ fn a_second_agent_with_another_state_directory_is_refused_and_told_who_the_first
     let stderr = String::from_utf8_lossy(&output.stderr);
     let holder = format!("pid {}", agent.pid());
     assert!(
-        stderr.contains(&holder) && stderr.contains("neighsteer.lock"),
+        stderr.contains(&holder) && stderr.contains("another agent runs on this node"),
         "{stderr}"
     );
 }

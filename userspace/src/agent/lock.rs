@@ -1,9 +1,9 @@
-//! One agent a node: lock files that name their holder.
+//! One agent a node: a lock file that names its holder, and a lock on the switch's run directory.
 
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Seek as _, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -38,9 +38,9 @@ pub struct NodeLock {
 }
 
 impl NodeLock {
-    /// Takes `agent.lock` in `directory`, which is made where it is missing, and `neighsteer.lock`
-    /// in the switch's run directory: two agents with state directories of their own would still
-    /// write to one switch. Where there is no such run directory there is no switch to write to.
+    /// Takes `agent.lock` in `directory`, which is made where it is missing, and locks the switch's
+    /// run directory: two agents with state directories of their own would still write to one
+    /// switch. Where there is no such run directory there is no switch to write to.
     ///
     /// # Errors
     /// Where another process holds one of them or the file system refuses.
@@ -51,7 +51,7 @@ impl NodeLock {
         }
         let state = take(path)?;
         let switch = match ovs_run_directory.is_dir() {
-            true => Some(take(ovs_run_directory.join("neighsteer.lock"))?),
+            true => Some(lock_directory(ovs_run_directory)?),
             false => None,
         };
         Ok(Self {
@@ -90,6 +90,40 @@ fn take(path: PathBuf) -> Result<Flock<File>, LockError> {
     }
 }
 
+/// Locks the directory itself: we may not be allowed to write a file there, and need not be.
+fn lock_directory(path: &Path) -> Result<Flock<File>, LockError> {
+    let error = |source| LockError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let directory = File::open(path).map_err(error)?;
+    match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
+        Ok(directory) => Ok(directory),
+        Err((directory, nix::errno::Errno::EAGAIN)) => {
+            let inode = directory.metadata().map_err(error)?.ino();
+            let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+            Err(LockError::Held {
+                path: path.to_owned(),
+                holder: holder(&locks, inode).unwrap_or("unknown").to_owned(),
+            })
+        }
+        Err((_, errno)) => Err(error(errno.into())),
+    }
+}
+
+/// The process that holds the lock of a file, by /proc/locks (proc(5)): `1: FLOCK ADVISORY WRITE
+/// pid major:minor:inode start end`. The device is left aside: some file systems show another one
+/// there than stat(2) does.
+fn holder(locks: &str, inode: u64) -> Option<&str> {
+    let ending = format!(":{inode}");
+    locks.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let kind = words.next()?;
+        let (pid, file) = (words.nth(2)?, words.next()?);
+        (kind == "FLOCK" && file.ends_with(&ending)).then_some(pid)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +143,15 @@ mod tests {
         refused(other.path(), switch.path());
         drop(first);
         NodeLock::acquire(state.path(), switch.path()).unwrap();
+    }
+
+    #[test]
+    fn the_holder_is_found_by_the_files_number() {
+        let locks = "1: POSIX  ADVISORY  WRITE 11 00:1a:77 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 12 00:1a:177 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 13 00:1a:77 0 EOF\n";
+        assert_eq!(holder(locks, 77), Some("13"));
+        assert_eq!(holder(locks, 7), None);
     }
 
     #[test]
