@@ -6,7 +6,7 @@ use std::{
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use neighsteer::ovsdb::Remote;
@@ -15,6 +15,8 @@ use nix::{
     unistd::Pid,
 };
 use tempfile::TempDir;
+
+use crate::lab::wait_until;
 
 /// How long a server may take to start.
 const START: Duration = Duration::from_secs(20);
@@ -128,22 +130,29 @@ impl DatabaseServer {
             .arg(format!("--remote=punix:{}", self.socket().display()))
             .arg(format!("--remote=ptcp:{}:127.0.0.1", self.port))
             .arg(format!("--unixctl={}", directory.join("ctl").display()))
+            // After a restart, 3.1 takes the difference to the default of a set with at least one
+            // member for the whole: of [0] changed to [-1] it makes [-1, 0]. Write wholes.
+            .arg("--disable-file-column-diff")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
             .map_err(failed("run ovsdb-server"))?;
-        let deadline = Instant::now() + START;
-        while UnixStream::connect(self.socket()).is_err() {
-            let ended = process.try_wait().map_err(failed("watch ovsdb-server"))?;
-            if ended.is_some() || Instant::now() > deadline {
-                let _already_gone = process.kill();
-                return Err(DatabaseError::Tool {
-                    tool: "ovsdb-server",
-                    message: fs::read_to_string(directory.join("log")).unwrap_or_default(),
-                });
+        let started = wait_until(START, "ovsdb-server to accept or to end", || {
+            if UnixStream::connect(self.socket()).is_ok() {
+                return Ok(true);
             }
-            std::thread::sleep(Duration::from_millis(5));
+            match process.try_wait() {
+                Ok(None) => Err("neither yet"),
+                Ok(Some(_)) | Err(_) => Ok(false),
+            }
+        });
+        if !matches!(started, Ok(true)) {
+            let _already_gone = process.kill();
+            return Err(DatabaseError::Tool {
+                tool: "ovsdb-server",
+                message: fs::read_to_string(directory.join("log")).unwrap_or_default(),
+            });
         }
         self.process = Some(process);
         Ok(())

@@ -5,11 +5,12 @@ use std::{
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tempfile::TempDir;
+
+use crate::lab::wait_until;
 
 /// How long a daemon may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -85,6 +86,25 @@ impl DummySwitch {
         switch.vsctl(&["--no-wait", "init"])?;
         switch.start_vswitchd()?;
         Ok(switch)
+    }
+
+    /// As [`DummySwitch::start`], reading two VLAN tags as ovn-controller has it. `None`, said as
+    /// a skipped test says it, where Open vSwitch is not installed.
+    ///
+    /// # Errors
+    /// Where it is installed and does not start.
+    pub fn start_or_skip() -> Result<Option<Self>, DummySwitchError> {
+        let switch = match Self::start() {
+            Err(DummySwitchError::Program { program, source })
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
+                println!("SKIPPED: {program} is not installed");
+                return Ok(None);
+            }
+            started => started?,
+        };
+        switch.vsctl(&["set", "Open_vSwitch", ".", "other_config:vlan-limit=0"])?;
+        Ok(Some(switch))
     }
 
     /// The run directory of ovs-vswitchd.
@@ -259,16 +279,12 @@ fn command_line(command: &Command) -> String {
 }
 
 fn listening(socket: &Path) -> Result<(), DummySwitchError> {
-    let deadline = Instant::now() + PATIENCE;
-    while UnixStream::connect(socket).is_err() {
-        if Instant::now() > deadline {
-            return Err(DummySwitchError::NotReady {
-                socket: socket.to_owned(),
-            });
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    Ok(())
+    wait_until(PATIENCE, "a daemon to accept", || {
+        UnixStream::connect(socket).map(drop)
+    })
+    .map_err(|_| DummySwitchError::NotReady {
+        socket: socket.to_owned(),
+    })
 }
 
 fn end(child: &mut Child) {

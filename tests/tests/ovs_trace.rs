@@ -2,7 +2,7 @@
 //! decision is to steer, and the one of the right kind. `docs/parsing.md` lists where userspace's
 //! parser, which traces, differs from the kernel's, which the classifier follows.
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
 use neighsteer::{
     openflow::unixctl::{UnixCtl, UnixCtlSession},
@@ -12,7 +12,7 @@ use neighsteer::{
 use neighsteer_common::{Bytes, Decision, Policy, classify};
 use neighsteer_tests::{
     corpus,
-    dummy_switch::{DummySwitch, DummySwitchError},
+    dummy_switch::DummySwitch,
     frames::{BRIDGE_MAC, hex},
     generate::{self, Case},
     lab::Trace,
@@ -80,19 +80,7 @@ fn flows(bridge: &str, gateway_vlan: Option<u16>) -> Vec<String> {
 
 /// A switch with both bridges, `None` where Open vSwitch is not installed.
 fn switch() -> Option<DummySwitch> {
-    let switch = match DummySwitch::start() {
-        Err(DummySwitchError::Program { program, source })
-            if source.kind() == io::ErrorKind::NotFound =>
-        {
-            println!("SKIPPED: {program} is not installed");
-            return None;
-        }
-        started => started.unwrap(),
-    };
-    // As ovn-controller keeps it.
-    switch
-        .vsctl(&["set", "Open_vSwitch", ".", "other_config:vlan-limit=0"])
-        .unwrap();
+    let switch = DummySwitch::start_or_skip().unwrap()?;
     for (bridge, gateway_vlan) in BRIDGES {
         switch.add_bridge(bridge, &BRIDGE_MAC.to_string()).unwrap();
         let [uplink, patch] = ["uplink", "patch"].map(|port| format!("{bridge}-{port}"));

@@ -19,6 +19,7 @@ use neighsteer_common::{Policy, abi};
 use neighsteer_tests::{
     frames::{self, BRIDGE_MAC},
     kernel::{self, BENCH, Programs, SHIPPED},
+    report::Output,
 };
 use nix::time::{ClockId, clock_gettime};
 use serde::Serialize;
@@ -42,12 +43,6 @@ struct Args {
     /// The form of the report
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Output {
-    Text,
-    Json,
 }
 
 /// One program on one kind of frame.

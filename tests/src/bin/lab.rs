@@ -3,9 +3,10 @@
 use std::process::{Command, ExitCode};
 use std::{io, thread};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use neighsteer_tests::demo::{self, Progress};
 use neighsteer_tests::lab::{self, FlowSet, Lab, LabError, labs, remove_labs};
+use neighsteer_tests::report::Output;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A node with real OVN and N UDNs in network namespaces of this machine.
@@ -55,12 +56,6 @@ struct Demo {
     /// How to print the figures
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Text,
-    Json,
 }
 
 #[derive(Debug, Args)]

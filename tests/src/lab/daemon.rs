@@ -1,18 +1,18 @@
 //! The daemons of a lab: how each is started, when it is ready, what it uses.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::directory::{MEMBER, pids_of_members};
-use super::error::{LabError, Result, check_interrupted, wait_until_clean};
+use super::error::{LabError, Result, wait_until, wait_until_clean};
 
 /// How long a daemon may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -233,28 +233,24 @@ impl Process {
     /// Waits until the daemon answers on its socket, or has ended.
     pub(crate) fn wait_ready(&mut self, daemon: Daemon, directory: &Path) -> Result<()> {
         let socket = daemon.ready_socket(directory, self.pid);
-        let start = Instant::now();
-        loop {
-            check_interrupted()?;
+        let what = format!("{} to open {}", daemon.name(), socket.display());
+        wait_until(PATIENCE, what, || {
             if UnixStream::connect(&socket).is_ok() {
-                return Ok(());
+                return Ok(Ok(()));
             }
-            if let Some(status) = self.try_wait()? {
-                return Err(LabError::DaemonEnded {
+            match self.try_wait() {
+                // Read only when it is needed.
+                Ok(None) => Err(fmt::from_fn(|f| {
+                    f.write_str(&last_words(directory, daemon))
+                })),
+                Ok(Some(status)) => Ok(Err(LabError::DaemonEnded {
                     daemon: daemon.name(),
                     status,
                     output: last_words(directory, daemon),
-                });
+                })),
+                Err(error) => Ok(Err(error)),
             }
-            if start.elapsed() > PATIENCE {
-                return Err(LabError::Deadline {
-                    what: format!("{} to open {}", daemon.name(), socket.display()),
-                    waited: start.elapsed(),
-                    last: last_words(directory, daemon),
-                });
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
+        })?
     }
 }
 

@@ -56,7 +56,8 @@ impl Lab {
         let thread = thread::Builder::new()
             .name("manager".to_owned())
             .spawn(move || {
-                let mut times = 0;
+                // Once before the thread began.
+                let mut times = 1;
                 while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
                     replace()?;
                     times += 1;
@@ -79,7 +80,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Ends it; how often it has replaced the flows since its start.
+    /// Ends it; how often it has replaced the flows, the first time included.
     ///
     /// # Errors
     /// When Open vSwitch refused a replacement.

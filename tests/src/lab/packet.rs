@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -43,6 +43,7 @@ impl Lab {
             let start = Instant::now();
             for (due, frame) in (0_u32..).map(|nth| pace * nth).zip(frames) {
                 check_interrupted()?;
+                // The rate that was asked for, not a wait for something to be true.
                 thread::sleep(due.saturating_sub(start.elapsed()));
                 sendto(socket.as_raw_fd(), frame, &address, MsgFlags::empty())
                     .map_err(LabError::errno("send on", interface))?;
@@ -118,14 +119,32 @@ fn round_trip(text: &str) -> Option<Duration> {
 /// Frames that go by an interface, collected by a thread until this value is dropped.
 #[derive(Debug)]
 pub struct Capture {
-    frames: Arc<Mutex<Vec<Vec<u8>>>>,
+    frames: Arc<Frames>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// What a capture has collected, and the news of more.
+#[derive(Debug, Default)]
+struct Frames {
+    list: Mutex<Vec<Vec<u8>>>,
+    more: Condvar,
+}
+
+impl Frames {
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, frame: Vec<u8>) {
+        self.lock().push(frame);
+        self.more.notify_all();
+    }
+}
+
 impl Capture {
     fn start(namespace: Namespace, interface: String) -> Result<Self> {
-        let frames = Arc::new(Mutex::new(Vec::new()));
+        let frames = Arc::new(Frames::default());
         let stop = Arc::new(AtomicBool::new(false));
         let (ready, opened) = mpsc::channel();
         let thread = thread::spawn({
@@ -156,7 +175,7 @@ impl Capture {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+        self.frames.lock()
     }
 
     /// The frames so far, sent ones included.
@@ -180,16 +199,21 @@ impl Capture {
         quiet: Duration,
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<usize> {
-        let (mut seen, mut since) = (self.count(&wanted), Instant::now());
-        while since.elapsed() < quiet {
+        let count = |frames: &[Vec<u8>]| frames.iter().filter(|frame| wanted(frame)).count();
+        let mut frames = self.lock();
+        loop {
             check_interrupted()?;
-            thread::sleep(Duration::from_millis(5));
-            let now = self.count(&wanted);
-            if now != seen {
-                (seen, since) = (now, Instant::now());
+            let seen = count(&frames);
+            let (later, result) = self
+                .frames
+                .more
+                .wait_timeout_while(frames, quiet, |frames| count(frames) == seen)
+                .unwrap_or_else(PoisonError::into_inner);
+            if result.timed_out() {
+                return Ok(seen);
             }
+            frames = later;
         }
-        Ok(seen)
     }
 }
 
@@ -202,16 +226,13 @@ impl Drop for Capture {
     }
 }
 
-fn collect(socket: &OwnedFd, frames: &Mutex<Vec<Vec<u8>>>, stop: &AtomicBool) {
+fn collect(socket: &OwnedFd, frames: &Frames, stop: &AtomicBool) {
     let mut buffer = vec![0; FRAME_BUFFER];
     while !stop.load(Ordering::Relaxed) {
         match recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
             Ok(length) => {
                 let frame = buffer.get(..length).unwrap_or_default().to_vec();
-                frames
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(frame);
+                frames.push(frame);
             }
             Err(Errno::EAGAIN | Errno::EINTR) => {}
             // The interface or its namespace is gone: no more frames will come.

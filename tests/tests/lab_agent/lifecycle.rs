@@ -2,7 +2,7 @@
 
 use neighsteer_tests::lab::Network;
 
-use crate::rig::{PATIENCE, Rig, STEER, now_ms};
+use crate::rig::{PATIENCE, Rig, STEER};
 
 #[test]
 fn sigterm_ends_the_agent_with_0_and_a_restart_writes_nothing_again() {
@@ -87,14 +87,7 @@ fn a_dry_run_says_what_it_would_write_and_writes_nothing() {
     for network in rig.lab.udns() {
         rig.lab.set_no_flood(network, false).unwrap();
     }
-    rig.lab
-        .insert_mac_binding(
-            Network::DEFAULT,
-            "172.18.7.7",
-            "02:aa:00:00:00:09",
-            now_ms(),
-        )
-        .unwrap();
+    rig.source_learns("172.18.7.7");
     let flows = rig.lab.flows("br-ex").unwrap();
     let output = rig.run(&[&["agent", "--dry-run", "--output", "json"], &STEER[..]].concat());
     assert!(output.status.success(), "{output:?}");
@@ -128,14 +121,7 @@ fn the_commands_that_look_agree_with_what_the_agent_did() {
     let _agent = rig.steering_agent();
     let after = rig.run(&["flows", "--diff"]);
     assert_eq!(after.status.code(), Some(0), "{after:?}");
-    rig.lab
-        .insert_mac_binding(
-            Network::DEFAULT,
-            "172.18.7.7",
-            "02:aa:00:00:00:09",
-            now_ms(),
-        )
-        .unwrap();
+    rig.source_learns("172.18.7.7");
     rig.wait_for_bindings("172.18.7.7".parse().unwrap(), &[0, 1, 2]);
     let bindings = rig.run(&["bindings", "--output", "json"]);
     assert_eq!(bindings.status.code(), Some(0), "{bindings:?}");

@@ -105,6 +105,13 @@ impl Rig {
         .unwrap()
     }
 
+    /// The source learns a neighbour now, as a row says.
+    pub fn source_learns(&self, ip: &str) {
+        self.lab
+            .insert_mac_binding(Network::DEFAULT, ip, "02:aa:00:00:00:09", now_ms())
+            .unwrap();
+    }
+
     /// Waits until these networks' routers, and only they, have a binding; returns its MACs.
     pub fn wait_for_bindings(&self, address: IpAddr, networks: &[u16]) -> Vec<String> {
         let mut wanted: Vec<String> = networks

@@ -1,7 +1,7 @@
 //! Against somebody who takes our flows away as fast as he can.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::mpsc::{self, RecvTimeoutError},
     time::Duration,
 };
 
@@ -10,34 +10,33 @@ use crate::{
     seen::{bare_rig, bridge, number, wait_complete, watching_agent},
 };
 
+/// Of the other's deletions.
+const PACE: Duration = Duration::from_millis(50);
+
 #[test]
 fn in_a_fight_repairs_slow_down_losses_are_counted_and_quiet_ends_it() {
     let rig = bare_rig(1);
     let agent = watching_agent(&rig);
     let flows = usize::try_from(number(&rig, "flows")).unwrap();
-    let go_on = AtomicBool::new(true);
+    let (stop, stopped) = mpsc::channel::<()>();
     let cookie = format!("cookie={COOKIE}/-1");
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while go_on.load(Ordering::Relaxed) {
-                rig.lab
-                    .ofctl_on("br-ex", &["del-flows"], &[&cookie])
-                    .unwrap();
-                std::thread::sleep(Duration::from_millis(50));
+        let lab = &rig.lab;
+        scope.spawn(move || {
+            // Ends with its other end, which goes by a panic as well.
+            while stopped.recv_timeout(PACE) == Err(RecvTimeoutError::Timeout) {
+                lab.ofctl_on("br-ex", &["del-flows"], &[&cookie]).unwrap();
             }
         });
-        let contended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            rig.wait_for_status("a fight", |status| {
-                let bridge = bridge(status, "br-ex")?;
-                (bridge["contended"] == true).then_some(())
-            });
-            let lost = number(&rig, "flows_lost");
-            rig.wait_for_status("more losses", |status| {
-                (bridge(status, "br-ex")?["flows_lost"].as_u64()? > lost).then_some(())
-            });
-        }));
-        go_on.store(false, Ordering::Relaxed);
-        contended.unwrap();
+        let _ends_with_the_scope = stop;
+        rig.wait_for_status("a fight", |status| {
+            let bridge = bridge(status, "br-ex")?;
+            (bridge["contended"] == true).then_some(())
+        });
+        let lost = number(&rig, "flows_lost");
+        rig.wait_for_status("more losses", |status| {
+            (bridge(status, "br-ex")?["flows_lost"].as_u64()? > lost).then_some(())
+        });
     });
     let words = "more than five times a second";
     assert_eq!(agent.log().matches(words).count(), 1, "said once");

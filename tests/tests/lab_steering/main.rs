@@ -3,7 +3,6 @@
 mod events;
 mod fault;
 mod fight;
-mod gaps;
 mod manager;
 mod pausing;
 #[path = "../lab_agent/rig.rs"]

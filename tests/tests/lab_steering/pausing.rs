@@ -1,12 +1,12 @@
 //! `neighsteer pause` and `neighsteer resume`.
 
 use crate::{
-    rig::{PATIENCE, Rig, STEER, now_ms, packets},
+    rig::{PATIENCE, Rig, STEER, packets},
     seen::{bare_rig, number, wait_bare, wait_complete, watching_agent},
 };
 use neighsteer_tests::{
     frames::arp_reply,
-    lab::{BRIDGE_MAC, GATEWAY_IPV4, GATEWAY_MAC, NODE_IPV4, Network},
+    lab::{BRIDGE_MAC, GATEWAY_IPV4, GATEWAY_MAC, NODE_IPV4},
 };
 use serde_json::Value;
 use std::time::Duration;
@@ -48,14 +48,7 @@ fn paused_nothing_of_ours_is_there_frames_are_counted_and_a_restart_changes_noth
         if now > counted { Ok(()) } else { Err(now) }
     })
     .unwrap();
-    rig.lab
-        .insert_mac_binding(
-            Network::DEFAULT,
-            "172.18.7.7",
-            "02:aa:00:00:00:09",
-            now_ms(),
-        )
-        .unwrap();
+    rig.source_learns("172.18.7.7");
     assert_eq!(rig.status()["mirror"], serde_json::json!({}));
 
     agent.terminate(PATIENCE).unwrap();

@@ -1,9 +1,7 @@
 //! Beside somebody who steers himself.
 
-use neighsteer_tests::lab::Network;
-
 use crate::{
-    rig::{COOKIE, now_ms},
+    rig::COOKIE,
     seen::{bare_rig, bridge, number, wait_complete, watching_agent},
 };
 
@@ -40,14 +38,7 @@ fn nothing_of_ours_stays_while_others_steer_and_all_comes_back_when_they_stop() 
         (status["mirror"] == serde_json::json!({})).then_some(())
     });
     let seven = "172.18.7.7".parse().unwrap();
-    rig.lab
-        .insert_mac_binding(
-            Network::DEFAULT,
-            "172.18.7.7",
-            "02:aa:00:00:00:09",
-            now_ms(),
-        )
-        .unwrap();
+    rig.source_learns("172.18.7.7");
     assert_eq!(rig.lab.mac_bindings(seven).unwrap().len(), 1);
 
     let (theirs, _) = theirs.split_once(" actions=").unwrap();

@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use neighsteer_tests::lab::{Network, UPLINK_BRIDGE, wait_until};
+use neighsteer_tests::{
+    gaps::{Gaps, Report},
+    lab::{Network, UPLINK_BRIDGE, wait_until},
+};
 
 use crate::{
-    gaps::{Gaps, Report},
     rig::{COOKIE, PATIENCE, Rig, STEER},
     seen::{bare_rig, bridge},
 };
@@ -52,7 +54,7 @@ fn when_the_source_goes_flows_flags_and_source_move_and_a_restart_does_not_move_
     assert_eq!(source(&rig), Network(2).gateway_router());
     steered_to(&rig, Network(2)).unwrap();
 
-    let gaps = Gaps::watch(&rig.lab, UPLINK_BRIDGE);
+    let gaps = Gaps::watch(&rig.lab, UPLINK_BRIDGE).unwrap();
     let removed = Instant::now();
     rig.lab.remove_udn(2).unwrap();
     wait_until(PATIENCE, "flows to the next source", || {
@@ -63,7 +65,7 @@ fn when_the_source_goes_flows_flags_and_source_move_and_a_restart_does_not_move_
         "source removed: steered to the next one after {:?} (OVN's own work included)",
         removed.elapsed()
     );
-    let report = gaps.finish();
+    let report = gaps.finish().unwrap();
     assert_eq!(
         report.replaced.len(),
         4,
@@ -87,7 +89,7 @@ fn when_the_source_goes_flows_flags_and_source_move_and_a_restart_does_not_move_
     assert_eq!(steering["flows_added"], 0, "{steering}");
 
     // OVN takes the port away first: here is a gap, as long as the rows take to reach us.
-    let gaps = Gaps::watch(&rig.lab, UPLINK_BRIDGE);
+    let gaps = Gaps::watch(&rig.lab, UPLINK_BRIDGE).unwrap();
     rig.lab
         .vsctl([
             "--no-wait",
@@ -100,7 +102,7 @@ fn when_the_source_goes_flows_flags_and_source_move_and_a_restart_does_not_move_
         steered_to(&rig, Network(1))
     })
     .unwrap();
-    print_move("port removed", &gaps.finish());
+    print_move("port removed", &gaps.finish().unwrap());
     assert_eq!(source(&rig), Network(1).gateway_router());
 }
 

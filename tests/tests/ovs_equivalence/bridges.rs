@@ -1,6 +1,6 @@
 //! Bridges of every kind with the flows of the design on them.
 
-use std::{collections::BTreeMap, io, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use neighsteer::{
     ids::OfPort,
@@ -12,7 +12,7 @@ use neighsteer::{
     topology::{AgeThreshold, BridgeGroup, GatewayRouter, IngressPort},
 };
 use neighsteer_tests::{
-    dummy_switch::{DummySwitch, DummySwitchError},
+    dummy_switch::DummySwitch,
     frames::{BRIDGE_MAC, NODE_IP, NODE_IP6, hex},
     lab::Trace,
 };
@@ -183,19 +183,7 @@ pub struct Lab {
 impl Lab {
     /// `None` where Open vSwitch is not installed.
     pub async fn start(bridges: Vec<Bridge>) -> Option<Self> {
-        let switch = match DummySwitch::start() {
-            Err(DummySwitchError::Program { program, source })
-                if source.kind() == io::ErrorKind::NotFound =>
-            {
-                println!("SKIPPED: {program} is not installed");
-                return None;
-            }
-            started => started.unwrap(),
-        };
-        // As ovn-controller keeps it.
-        switch
-            .vsctl(&["set", "Open_vSwitch", ".", "other_config:vlan-limit=0"])
-            .unwrap();
+        let switch = DummySwitch::start_or_skip().unwrap()?;
         let control = UnixCtl::of_vswitchd(switch.run_directory()).unwrap();
         let session = control.connect().await.unwrap();
         let mut lab = Self {

@@ -36,18 +36,8 @@ impl Bridge {
     }
 
     pub(super) fn with(change: impl Fn(&mut Network), secondary: &[u16]) -> Self {
-        let mut default = Network::default_network();
-        change(&mut default);
-        let mut node = Node::new(&[default.clone()]);
-        for (name, ofport) in [("blue", 3), ("green", 4)] {
-            let mut network = Network::user_defined(name, ofport);
-            network.vlan = default.vlan;
-            node.network(&network);
-        }
-        for ofport in secondary {
-            let ofport = i64::from(*ofport);
-            node.secondary_localnet(&format!("net{ofport}"), "breth0", Some(ofport));
-        }
+        let secondary_numbers = secondary.iter().map(|it| i64::from(*it));
+        let node = Node::with_two_followers(change, secondary_numbers);
         let rows = node.rows();
         let group = node.topology().group("breth0").unwrap().clone();
         let plan = plan(&group, Gates::new(true, true).unwrap(), Install::Complete);

@@ -14,17 +14,7 @@ fn on() -> Gates {
 
 /// The group of `breth0` with two followers (3 and 4), and with changes to it.
 fn group(change: impl Fn(&mut Network), secondary: &[i64]) -> BridgeGroup {
-    let mut default = Network::default_network();
-    change(&mut default);
-    let mut node = Node::new(&[default.clone()]);
-    for (name, ofport) in [("blue", 3), ("green", 4)] {
-        let mut network = Network::user_defined(name, ofport);
-        network.vlan = default.vlan;
-        node.network(&network);
-    }
-    for ofport in secondary {
-        node.secondary_localnet(&format!("vlan{ofport}"), "breth0", Some(*ofport));
-    }
+    let node = Node::with_two_followers(change, secondary.iter().copied());
     node.topology().group("breth0").unwrap().clone()
 }
 

@@ -6,7 +6,8 @@ mod setup;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
+use neighsteer_tests::report::Output;
 use serde::Serialize;
 
 /// From a binding of the source to one for every follower, at most this much slower than one
@@ -33,15 +34,6 @@ struct Args {
     /// Only read the bindings behind this socket, for the memory that it takes
     #[arg(long, hide = true)]
     read_from: Option<PathBuf>,
-}
-
-/// The form of the report.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// A table
-    Text,
-    /// One object
-    Json,
 }
 
 /// Times of one kind, in ms.

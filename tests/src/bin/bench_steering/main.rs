@@ -5,8 +5,16 @@ mod scale;
 
 use std::{process::ExitCode, time::Duration};
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
+use neighsteer_tests::report::Output;
 use serde::Serialize;
+
+/// Flags of an agent that steers and does not attach.
+const STEERING: [&str; 3] = [
+    "--enable-network-segmentation",
+    "--disable-udn-arp-ndp-flood",
+    "--datapath=none",
+];
 
 /// Our flows are back within this time of their removal, in ms, at some hundred flows.
 const GAP_TARGET_MS: f64 = 10.0;
@@ -34,15 +42,6 @@ struct Args {
     /// UDNs, one lab for each number
     #[arg(long, value_delimiter = ',', default_value = "1,100,500")]
     udns: Vec<u16>,
-}
-
-/// The form of the report.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// A table
-    Text,
-    /// One object
-    Json,
 }
 
 #[derive(Serialize)]
@@ -129,7 +128,7 @@ fn print(report: &Report) {
             run.flows, run.replacements, run.seconds
         );
         println!(
-            "  each of our {} flows was removed {} times and absent {:.3} % of the time",
+            "  {} flows of ours, {} removals, at least one absent {:.3} % of the time",
             run.our_flows,
             run.removals,
             run.absent * 100.0

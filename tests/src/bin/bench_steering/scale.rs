@@ -17,7 +17,7 @@ use neighsteer_tests::lab::{
 use nix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-use crate::manager::wait_for_flows;
+use crate::{STEERING, manager::wait_for_flows};
 
 /// The frames whose lookups are counted.
 pub(crate) const FRAMES: [&str; 4] = [
@@ -54,11 +54,7 @@ pub(crate) async fn measure(udns: u16) -> anyhow::Result<Report> {
     switch.set_no_flood(BRIDGE, &flags(true).collect()).await?;
     let no_flood_ms = start.elapsed().as_secs_f64() * 1e3;
 
-    let agent = lab.agent([
-        "--enable-network-segmentation",
-        "--disable-udn-arp-ndp-flood",
-        "--datapath=none",
-    ])?;
+    let agent = lab.agent(STEERING)?;
     wait_for_flows(&lab)?;
     let installed = switch.dump_flows(BRIDGE, None).await?;
     let ports = switch.ports(BRIDGE).await?;

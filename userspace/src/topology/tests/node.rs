@@ -92,6 +92,26 @@ impl Node {
         node
     }
 
+    /// Two UDNs, `blue` (port 3) and `green` (4), beside the default network on `breth0` after a
+    /// change to it, whose VLAN they share; secondary localnet networks by their ports.
+    pub(crate) fn with_two_followers(
+        change: impl Fn(&mut Network),
+        secondary: impl IntoIterator<Item = i64>,
+    ) -> Self {
+        let mut default = Network::default_network();
+        change(&mut default);
+        let mut node = Self::new(std::slice::from_ref(&default));
+        for (name, ofport) in [("blue", 3), ("green", 4)] {
+            let mut network = Network::user_defined(name, ofport);
+            network.vlan = default.vlan;
+            node.network(&network);
+        }
+        for ofport in secondary {
+            node.secondary_localnet(&format!("net{ofport}"), "breth0", Some(ofport));
+        }
+        node
+    }
+
     pub(crate) fn add(&mut self, table: Table, columns: &[(&str, Datum)]) -> Uuid {
         self.next += 1;
         let identity = uuid(self.next);
