@@ -63,6 +63,14 @@ pub enum ControlError {
         /// Why not.
         source: io::Error,
     },
+    /// Its socket is another user's.
+    #[error("may not ask the agent on {path}: {source}; run this as root or as the agent's user", path = .path.display())]
+    Denied {
+        /// The socket.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// The socket could not be made.
     #[error("cannot listen on {path}: {source}", path = .path.display())]
     Listen {
@@ -211,12 +219,13 @@ pub async fn request(
         path: path.clone(),
         source,
     };
-    let mut stream = UnixStream::connect(&path)
-        .await
-        .map_err(|source| ControlError::Connect {
-            path: path.clone(),
-            source,
-        })?;
+    let mut stream = UnixStream::connect(&path).await.map_err(|source| {
+        let path = path.clone();
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => ControlError::Denied { path, source },
+            _ => ControlError::Connect { path, source },
+        }
+    })?;
     let conversation = async {
         let mut request = serde_json::to_vec(&Request { command })?;
         request.push(b'\n');

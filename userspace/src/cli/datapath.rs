@@ -203,7 +203,7 @@ fn print_stats(stats: &Stats, now_ns: u64, output: &mut dyn Write) -> anyhow::Re
         (State::Attached, Some(mode)) => writeln!(output, "{}: {mode}", attachment.interface)?,
         _ => writeln!(
             output,
-            "{}: not attached any more; `neighsteer detach` removes what is left",
+            "{}: not attached in this network namespace (any more); `neighsteer detach` removes it wherever it is",
             attachment.interface
         )?,
     }

@@ -216,7 +216,6 @@ fn run(cli: Cli, stdout: &mut (dyn std::io::Write + Send)) -> anyhow::Result<Fin
         Command::Status(args) => runtime()?.block_on(status::run(&args, &mut output)),
         Command::Pause(args) => runtime()?.block_on(pause::run(&args, true, &mut output)),
         Command::Resume(args) => runtime()?.block_on(pause::run(&args, false, &mut output)),
-
         Command::Topology(args) => runtime()?.block_on(topology::run(&args, &mut output)),
         Command::Audit(args) => runtime()?.block_on(audit::run(&args, &mut output)),
         Command::Trace(args) => runtime()?.block_on(trace::run(&args, &mut output)),
