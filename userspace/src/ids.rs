@@ -7,6 +7,11 @@ use std::{fmt, str::FromStr};
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
+    /// `ff:ff:ff:ff:ff:ff`.
+    pub const BROADCAST: Self = Self([0xff; 6]);
+    /// `33:33:00:00:00:01`, of `ff02::1`: all IPv6 nodes (RFC 2464, 7).
+    pub const ALL_NODES: Self = Self([0x33, 0x33, 0, 0, 0, 1]);
+
     /// Whether the group bit is set (multicast and broadcast).
     #[must_use]
     pub const fn is_multicast(self) -> bool {

@@ -110,23 +110,20 @@ impl<S: Switch> Bridge<'_, S> {
     pub async fn converge(&self, plan: &BridgePlan) -> Result<Changes, SteeringError> {
         let mut changes = Changes::default();
         if plan.flows.is_empty() {
-            self.take_off(&BridgePlan::empty(&plan.bridge), &mut changes)
-                .await?;
+            self.take_off(&mut changes).await?;
             return Ok(changes);
         }
         if self.alone
             && let Err(error) = check_unmanaged(self.switch, self.name).await
         {
             if matches!(error, SteeringError::Managed { .. }) {
-                self.take_off(&BridgePlan::empty(&plan.bridge), &mut changes)
-                    .await?;
+                self.take_off(&mut changes).await?;
             }
             return Err(error);
         }
         let flows = self.compare_flows(plan).await?;
         if !flows.foreign.is_empty() {
-            self.take_off(&BridgePlan::empty(&plan.bridge), &mut changes)
-                .await?;
+            self.take_off(&mut changes).await?;
             changes.foreign_flows = flows.foreign.iter().map(ToString::to_string).collect();
             changes.stands_down = true;
             return Ok(changes);
@@ -138,11 +135,8 @@ impl<S: Switch> Bridge<'_, S> {
         Ok(changes)
     }
 
-    async fn take_off(
-        &self,
-        nothing: &BridgePlan,
-        changes: &mut Changes,
-    ) -> Result<(), SteeringError> {
+    async fn take_off(&self, changes: &mut Changes) -> Result<(), SteeringError> {
+        let nothing = &BridgePlan::empty(&self.name.into());
         self.converge_flags(nothing, false, changes).await?;
         let ours = self.dump_flows(Some(COOKIE)).await?;
         self.write_flows(&plan::diff(&[], &ours), changes).await?;

@@ -4,7 +4,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::ids::Mac;
 
-const BROADCAST: Mac = Mac([0xff; 6]);
 const TYPE_VLAN: u16 = 0x8100;
 const TYPE_ARP: u16 = 0x0806;
 const TYPE_IPV6: u16 = 0x86dd;
@@ -70,7 +69,7 @@ impl Neighbour {
         let (from, to) = (ipv4(self.ip)?, ipv4(self.to)?);
         let is_request = self.message == Message::ArpRequest;
         let (operation, target, destination) = if is_request {
-            (1, Mac([0; 6]), BROADCAST)
+            (1, Mac([0; 6]), Mac::BROADCAST)
         } else {
             (2, self.node_mac, self.node_mac)
         };

@@ -12,11 +12,6 @@ use crate::{
     topology::BridgeGroup,
 };
 
-/// `ff:ff:ff:ff:ff:ff`.
-const BROADCAST: Mac = Mac([0xff; 6]);
-/// Of `ff02::1`, all nodes (RFC 2464, 7).
-const ALL_NODES: Mac = Mac([0x33, 0x33, 0, 0, 0, 1]);
-
 /// A kind of neighbour or multicast traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -93,8 +88,8 @@ impl TrafficKind {
             Self::UnicastArp | Self::UnicastNs | Self::UnicastNa | Self::UnicastRa => {
                 Some(group.bridge_mac)
             }
-            Self::BroadcastArp => Some(BROADCAST),
-            Self::MulticastNa | Self::MulticastRa => Some(ALL_NODES),
+            Self::BroadcastArp => Some(Mac::BROADCAST),
+            Self::MulticastNa | Self::MulticastRa => Some(Mac::ALL_NODES),
             // Solicited-node groups differ, and so do others.
             Self::MulticastNs | Self::OtherMulticast => None,
         };

@@ -23,11 +23,6 @@ const EGRESS_PRIORITY: u16 = 10;
 const EGRESS_DROP_PRIORITY: u16 = 9;
 const CATCH_ALL_PRIORITY: u16 = 0;
 
-/// `ff:ff:ff:ff:ff:ff`.
-pub(super) const BROADCAST: Mac = Mac([0xff; 6]);
-/// All nodes of the link, `ff02::1` (RFC 2464, 7): where unsolicited advertisements go.
-pub(super) const ALL_NODES: Mac = Mac([0x33, 0x33, 0, 0, 0, 1]);
-
 /// ICMPv6 types (RFC 4861, 4.2–4.4).
 pub(super) const ROUTER_ADVERTISEMENT: u8 = 134;
 pub(super) const NEIGHBOR_SOLICITATION: u8 = 135;
@@ -101,9 +96,9 @@ pub(super) fn steering(group: &BridgeGroup, ingress: &IngressPort) -> impl Itera
 pub(super) fn shadows(group: &BridgeGroup, ingress: &IngressPort) -> impl Iterator<Item = Flow> {
     let arp = group
         .ipv4
-        .then(|| arp(&arriving(group, ingress, BROADCAST)));
+        .then(|| arp(&arriving(group, ingress, Mac::BROADCAST)));
     let advertisement = group.ipv6.then(|| {
-        let to_all = arriving(group, ingress, ALL_NODES);
+        let to_all = arriving(group, ingress, Mac::ALL_NODES);
         icmpv6(&to_all, NEIGHBOR_ADVERTISEMENT)
     });
     let normal = |matches| flow(0, SHADOW_PRIORITY, matches, vec![Action::Normal]);

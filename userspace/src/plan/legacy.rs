@@ -8,11 +8,11 @@ use std::{
 };
 
 use super::design::{
-    ALL_NODES, BROADCAST, NEIGHBOR_ADVERTISEMENT, NEIGHBOR_SOLICITATION, ROUTER_ADVERTISEMENT, arp,
-    arriving, flow, has_family, icmpv6,
+    NEIGHBOR_ADVERTISEMENT, NEIGHBOR_SOLICITATION, ROUTER_ADVERTISEMENT, arp, arriving, flow,
+    has_family, icmpv6,
 };
 use crate::{
-    ids::OfPort,
+    ids::{Mac, OfPort},
     openflow::{Action, Flow, Match},
     topology::BridgeGroup,
 };
@@ -78,10 +78,10 @@ fn all_routers(source: OfPort, followers: &BTreeSet<OfPort>) -> impl Iterator<It
 /// Only the uplink's: secondary localnet ports have none today.
 fn announcements(group: &BridgeGroup, user_defined: &[Action]) -> impl Iterator<Item = Flow> {
     let arriving = |mac| arriving(group, &group.uplink, mac);
-    let arp = group.ipv4.then(|| arp(&arriving(BROADCAST)));
+    let arp = group.ipv4.then(|| arp(&arriving(Mac::BROADCAST)));
     let advertisement = group
         .ipv6
-        .then(|| icmpv6(&arriving(ALL_NODES), NEIGHBOR_ADVERTISEMENT));
+        .then(|| icmpv6(&arriving(Mac::ALL_NODES), NEIGHBOR_ADVERTISEMENT));
     let actions = [&[Action::Normal], user_defined].concat();
     let matches = arp.into_iter().chain(advertisement);
     matches
