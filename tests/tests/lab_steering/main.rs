@@ -10,4 +10,5 @@ mod pausing;
 mod rig;
 mod seen;
 mod standing_down;
+mod swap;
 mod uplink_group;
