@@ -1,5 +1,6 @@
 //! Steering that is kept true, whatever else touches the bridge.
 
+mod complete;
 mod events;
 mod fault;
 mod fight;
