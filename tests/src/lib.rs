@@ -10,6 +10,8 @@ pub mod gaps;
 pub mod generate;
 pub mod kernel;
 pub mod lab;
+pub mod mirroring;
 pub mod oracle;
 pub mod raw_database;
 pub mod report;
+pub mod southbound;

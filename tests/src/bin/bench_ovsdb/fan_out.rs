@@ -1,31 +1,22 @@
 //! From one binding of the source to one for every follower: the agent's mirror on a real server,
 //! in turn with one hand-packed transaction of as many rows.
 
-use std::{
-    collections::BTreeSet,
-    sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
-};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use neighsteer::{
-    agent::{
-        databases::MAC_BINDING,
-        mirroring::{Clock, Done, Mirrors},
-    },
-    ids::{Mac, OfPort},
+    agent::{databases::MAC_BINDING, mirroring::Clock},
     mirror::Settings,
-    ovsdb::{Clause, Client, Event, Monitor, MonitorCondition, Operation, Options, Uuid},
-    topology::{AgeThreshold, BridgeGroup, GatewayRouter, IngressPort, Topology},
+    ovsdb::{Clause, Client, Operation, Uuid},
 };
-use neighsteer_tests::{database::DatabaseServer, raw_database::RawClient};
-use tokio::time::timeout;
+use neighsteer_tests::{
+    database::DatabaseServer,
+    mirroring::{Mirroring, SOURCE, Turn, group},
+    raw_database::RawClient,
+    southbound::{self, now},
+};
 
-use crate::{Times, setup};
-
-const SOURCE: &str = "rtoe-GR_node";
-/// Far longer than a round takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::Times;
 
 #[derive(serde::Serialize)]
 pub(crate) struct Report {
@@ -52,19 +43,6 @@ pub(crate) struct Report {
     pub(crate) serialise_us: f64,
 }
 
-/// The mirror with its connection.
-struct Agent {
-    mirrors: Mirrors,
-    monitor: Monitor,
-}
-
-/// What woke it.
-enum Woken {
-    Event(Event),
-    Done(Done),
-    Due,
-}
-
 /// The moments of one round.
 #[derive(Default)]
 struct Round {
@@ -76,91 +54,68 @@ struct Round {
     added: usize,
     /// Rows that went.
     deleted: usize,
+    /// What must not happen.
+    failed: Option<String>,
 }
 
-impl Agent {
-    /// One turn of the agent's loop.
-    async fn turn(&mut self, round: &mut Round) -> anyhow::Result<()> {
-        let deadline = self.mirrors.next_deadline();
-        let woken = tokio::select! {
-            biased;
-            event = self.monitor.next() => Woken::Event(event.context("the client has ended")?),
-            done = self.mirrors.finished() => Woken::Done(done),
-            () = due(deadline) => Woken::Due,
-        };
-        match woken {
-            Woken::Event(Event::Changes(batch)) => {
+impl Round {
+    fn note(&mut self, turn: &Turn) {
+        match turn {
+            Turn::Changes(batch) => {
                 for change in &batch.changes {
                     let source = change
                         .new
                         .as_ref()
                         .and_then(|row| row.string("logical_port").ok());
                     if source.as_deref() == Some(SOURCE) {
-                        round.seen.get_or_insert_with(Instant::now);
+                        self.seen.get_or_insert_with(Instant::now);
                     }
-                    round.added += usize::from(change.old.is_none());
-                    round.deleted += usize::from(change.new.is_none());
+                    self.added += usize::from(change.old.is_none());
+                    self.deleted += usize::from(change.new.is_none());
                 }
-                self.mirrors.apply(&batch.changes, batch.conditions);
             }
-            Woken::Event(other) => bail!("{other:?}"),
-            Woken::Done(done) => {
-                if let Done::Batch(batch) = &done {
-                    let (_, batch, result) = &**batch;
-                    if let Err(error) = result {
-                        bail!("a batch failed: {error}");
-                    }
-                    round.first.get_or_insert_with(Instant::now);
-                    round.committed += batch.operations.len();
-                    round.transactions += 1;
-                }
-                self.mirrors.settle(done);
+            Turn::Written(operations, Ok(_)) => {
+                self.first.get_or_insert_with(Instant::now);
+                self.committed += operations.len();
+                self.transactions += 1;
             }
-            Woken::Due => {}
+            Turn::Other => {}
+            other => self.failed = Some(format!("{other:?}")),
         }
-        self.mirrors.pump();
-        Ok(())
     }
-}
 
-impl Agent {
     /// Turns until something holds.
     async fn until(
         &mut self,
-        round: &mut Round,
-        holds: impl Fn(&Round) -> bool,
+        agent: &mut Mirroring,
+        what: &str,
+        holds: impl Fn(&Self) -> bool,
     ) -> anyhow::Result<()> {
-        let turns = timeout(PATIENCE, async {
-            while !holds(round) {
-                self.turn(round).await?;
-            }
-            anyhow::Ok(())
-        });
-        turns.await.context("nothing happens any more")?
+        if holds(self) {
+            return Ok(());
+        }
+        agent
+            .until(what, |turn, _| {
+                self.note(turn);
+                self.failed.is_some() || holds(self)
+            })
+            .await?;
+        ensure!(self.failed.is_none(), "{:?}", self.failed);
+        Ok(())
     }
 }
 
 pub(crate) async fn measure(followers: usize, rounds: usize) -> anyhow::Result<Report> {
     ensure!(rounds > 0, "at least one round is needed");
     let server = DatabaseServer::start(DatabaseServer::SOUTHBOUND)?;
-    let writer = setup::writer(&server).await?;
-    let datapaths = setup::datapaths(&writer, followers + 1).await?;
-    let topology = topology(&datapaths)?;
-    let none = MonitorCondition::AnyOf(Vec::new());
-    // As the agent has it.
-    let options = Options {
-        dedicated_writer: true,
-        ..setup::options(server.remote(), none)
-    };
-    let (client, mut monitor, driver) = Client::connect(options);
-    tokio::spawn(driver.run());
-    setup::synced(&mut monitor).await?;
-    let mut mirrors = Mirrors::new(client, Clock::start(), Settings::default(), BTreeSet::new());
-    mirrors.regroup(topology.groups.iter());
-    mirrors.synced();
-    let mut agent = Agent { mirrors, monitor };
+    let writer = southbound::writer(server.remote()).await?;
+    let datapaths = southbound::datapaths(&writer, followers + 1).await?;
+    let group = group(&datapaths, "300")?;
+    let settings = Settings::default();
+    let remotes = vec![server.remote()];
+    let mut agent = Mirroring::start(remotes, &group, Clock::start(), settings, |it| it).await?;
     // The answer to the new condition.
-    agent.turn(&mut Round::default()).await?;
+    agent.turn().await?;
 
     let mut raw_client = RawClient::connect(&server.socket())?;
     let (mut raw, mut unmonitored) = (vec![], vec![]);
@@ -178,14 +133,16 @@ pub(crate) async fn measure(followers: usize, rounds: usize) -> anyhow::Result<R
             // The agent must have seen the rows, or their coming and going is no news to it.
             let monitored = if prefix == "net" { followers } else { 0 };
             let mut round = Round::default();
-            agent
-                .until(&mut round, |round| round.added >= monitored)
+            round
+                .until(&mut agent, "rows of the raw client", |round| {
+                    round.added >= monitored
+                })
                 .await?;
             clean(&mut agent, &writer, &ip, monitored).await?;
         }
 
         let mut round = Round::default();
-        let source = setup::insert(
+        let source = southbound::insert(
             SOURCE,
             datapaths.first().copied().unwrap_or_default(),
             &ip,
@@ -194,8 +151,10 @@ pub(crate) async fn measure(followers: usize, rounds: usize) -> anyhow::Result<R
         let start = Instant::now();
         let write = writer.clone();
         let written = tokio::spawn(async move { write.transact(&[source]).await });
-        agent
-            .until(&mut round, |round| round.committed >= followers)
+        round
+            .until(&mut agent, "followers' rows", |round| {
+                round.committed >= followers
+            })
             .await?;
         let end = Instant::now();
         written.await??;
@@ -206,8 +165,10 @@ pub(crate) async fn measure(followers: usize, rounds: usize) -> anyhow::Result<R
         transactions += round.transactions;
 
         // Answers overtake the rows: those come too.
-        agent
-            .until(&mut round, |round| round.added > followers)
+        round
+            .until(&mut agent, "followers' rows by the monitor", |round| {
+                round.added > followers
+            })
             .await?;
         clean(&mut agent, &writer, &ip, followers + 1).await?;
     }
@@ -231,7 +192,7 @@ pub(crate) async fn measure(followers: usize, rounds: usize) -> anyhow::Result<R
 
 /// Deletes every row of an address, `monitored` of which the agent hears of.
 async fn clean(
-    agent: &mut Agent,
+    agent: &mut Mirroring,
     writer: &Client,
     ip: &str,
     monitored: usize,
@@ -241,9 +202,8 @@ async fn clean(
     let source = by_ip().filter(Clause::equal("logical_port", SOURCE));
     writer.transact(&[source.into()]).await?;
     writer.transact(&[by_ip().into()]).await?;
-    let mut round = Round::default();
-    agent
-        .until(&mut round, |round| round.deleted >= monitored)
+    Round::default()
+        .until(agent, "deleted rows", |round| round.deleted >= monitored)
         .await
 }
 
@@ -252,7 +212,7 @@ fn serialise(datapaths: &[Uuid]) -> anyhow::Result<f64> {
     let inserts: Vec<Operation> = datapaths
         .iter()
         .skip(1)
-        .map(|datapath| setup::insert("rtoe-GR_net_node", *datapath, "10.0.0.1", now()))
+        .map(|datapath| southbound::insert("rtoe-GR_net_node", *datapath, "10.0.0.1", now()))
         .collect();
     let mut best = Duration::MAX;
     for _ in 0..20 {
@@ -281,64 +241,7 @@ fn hand_packed(datapaths: &[Uuid], prefix: &str, ip: &str) -> Vec<u8> {
     format!(r#"{{"id":1,"method":"transact","params":["OVN_Southbound",{inserts}]}}"#).into_bytes()
 }
 
-/// ms since the epoch.
-fn now() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
-}
-
 fn mean(total: usize, of: usize) -> f64 {
     let float = |number| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
     float(total) / float(of)
-}
-
-/// The source on the first datapath, a follower on each of the others.
-fn topology(datapaths: &[Uuid]) -> anyhow::Result<Topology> {
-    let ofport = OfPort::from_column(Some(1)).context("1 is a port number")?;
-    let router = |number: usize, datapath: &Uuid| GatewayRouter {
-        name: format!("GR_net{number}_node").into(),
-        network: Some(format!("net{number}").into()),
-        external_port: if number == 0 {
-            SOURCE.into()
-        } else {
-            format!("rtoe-GR_net{number}_node").into()
-        },
-        external_mac: None,
-        datapath: Some(*datapath),
-        patch_port: format!("patch-net{number}").into(),
-        ofport,
-        mac_binding_age_threshold: AgeThreshold::from_option(Some(&Arc::from("300"))),
-    };
-    let mut routers = datapaths
-        .iter()
-        .enumerate()
-        .map(|(number, datapath)| router(number, datapath));
-    let group = routers.next().map(|source| BridgeGroup {
-        bridge: "br-ex".into(),
-        bridge_mac: Mac([2, 0, 0, 0, 0, 2]),
-        datapath_type: "netdev".into(),
-        uplink: IngressPort {
-            name: "eth0".into(),
-            ofport,
-        },
-        secondary: Vec::new(),
-        source,
-        followers: routers.collect(),
-        gateway_vlan: None,
-        ipv4: true,
-        ipv6: true,
-        node_addresses: Vec::new(),
-    });
-    Ok(Topology {
-        chassis: Some("node".into()),
-        groups: group.into_iter().collect(),
-        skipped: Vec::new(),
-    })
-}
-
-async fn due(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
-        None => std::future::pending().await,
-    }
 }

@@ -4,9 +4,7 @@ use std::{env, fs, path::PathBuf, process::Command, time::Instant};
 
 use anyhow::{Context as _, ensure};
 use neighsteer::ovsdb::{Client, MonitorCondition, Operation, Remote};
-use neighsteer_tests::{database::DatabaseServer, raw_database::RawClient};
-
-use crate::setup;
+use neighsteer_tests::{database::DatabaseServer, raw_database::RawClient, southbound};
 
 /// Rows a transaction while the table is filled.
 const CHUNK: usize = 1000;
@@ -28,14 +26,14 @@ pub(crate) struct Report {
 
 pub(crate) async fn measure(rows: usize) -> anyhow::Result<Report> {
     let server = DatabaseServer::start(DatabaseServer::SOUTHBOUND)?;
-    let writer = setup::writer(&server).await?;
-    let datapaths = setup::datapaths(&writer, rows.div_ceil(BINDINGS)).await?;
+    let writer = southbound::writer(server.remote()).await?;
+    let datapaths = southbound::datapaths(&writer, rows.div_ceil(BINDINGS)).await?;
     let inserts: Vec<Operation> = (0..rows)
         .map(|row| {
             let (router, neighbor) = (row / BINDINGS, row % BINDINGS);
             let datapath = datapaths.get(router).copied().unwrap_or_default();
             let ip = format!("10.0.0.{neighbor}");
-            setup::insert(
+            southbound::insert(
                 &format!("rtoe-GR_net{router}_node"),
                 datapath,
                 &ip,
@@ -91,10 +89,10 @@ pub(crate) struct Loaded {
 pub(crate) async fn read(socket: PathBuf) -> anyhow::Result<Loaded> {
     let before = resident()?;
     let start = Instant::now();
-    let options = setup::options(Remote::Unix(socket), MonitorCondition::Every);
+    let options = southbound::options(Remote::Unix(socket), MonitorCondition::Every);
     let (client, mut monitor, driver) = Client::connect(options);
     tokio::spawn(driver.run());
-    let rows = setup::synced(&mut monitor).await?;
+    let rows = southbound::synced(&mut monitor).await?;
     let elapsed = start.elapsed();
     let grown = resident()?.saturating_sub(before);
     drop((client, monitor));

@@ -2,7 +2,6 @@
 
 mod fan_out;
 mod load;
-mod setup;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 

@@ -1,6 +1,6 @@
-//! A southbound database with datapaths to refer to.
+//! A southbound database without OVN: datapaths to refer to, and bindings.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
 use neighsteer::{
@@ -10,10 +10,13 @@ use neighsteer::{
         Options, Remote, TableRequest, Uuid,
     },
 };
-use neighsteer_tests::database::DatabaseServer;
+
+/// The MAC of [`insert`]'s rows.
+pub const NEIGHBOUR_MAC: &str = "02:00:00:00:00:01";
 
 /// The bindings that match, and nothing else.
-pub(crate) fn options(remote: Remote, condition: MonitorCondition) -> Options {
+#[must_use]
+pub fn options(remote: Remote, condition: MonitorCondition) -> Options {
     let bindings = TableRequest::new(MAC_BINDING, MAC_BINDING_COLUMNS).filter(condition);
     Options {
         transact_timeout: Duration::from_secs(300),
@@ -25,8 +28,11 @@ pub(crate) fn options(remote: Remote, condition: MonitorCondition) -> Options {
     }
 }
 
-/// Waits for the first snapshot.
-pub(crate) async fn synced(monitor: &mut Monitor) -> anyhow::Result<usize> {
+/// Waits for the first snapshot; its number of rows.
+///
+/// # Errors
+/// Where something else comes.
+pub async fn synced(monitor: &mut Monitor) -> anyhow::Result<usize> {
     match monitor.next().await.context("the client has ended")? {
         Event::Synced(batch) => Ok(batch.changes.len()),
         other => bail!("instead of a snapshot: {other:?}"),
@@ -34,16 +40,22 @@ pub(crate) async fn synced(monitor: &mut Monitor) -> anyhow::Result<usize> {
 }
 
 /// A client that only writes.
-pub(crate) async fn writer(server: &DatabaseServer) -> anyhow::Result<Client> {
+///
+/// # Errors
+/// Where the server does not answer.
+pub async fn writer(remote: Remote) -> anyhow::Result<Client> {
     let none = MonitorCondition::AnyOf(Vec::new());
-    let (client, mut monitor, driver) = Client::connect(options(server.remote(), none));
+    let (client, mut monitor, driver) = Client::connect(options(remote, none));
     tokio::spawn(driver.run());
     synced(&mut monitor).await?;
     Ok(client)
 }
 
 /// As many datapaths.
-pub(crate) async fn datapaths(client: &Client, count: usize) -> anyhow::Result<Vec<Uuid>> {
+///
+/// # Errors
+/// Where the server refuses them.
+pub async fn datapaths(client: &Client, count: usize) -> anyhow::Result<Vec<Uuid>> {
     let inserts: Vec<Operation> = (1..=count)
         .map(|key| {
             let key = i64::try_from(key).unwrap_or(i64::MAX);
@@ -62,13 +74,21 @@ pub(crate) async fn datapaths(client: &Client, count: usize) -> anyhow::Result<V
         .collect()
 }
 
-/// A binding to insert.
-pub(crate) fn insert(port: &str, datapath: Uuid, ip: &str, timestamp: i64) -> Operation {
+/// A binding to insert; `timestamp` in ms since the epoch.
+#[must_use]
+pub fn insert(port: &str, datapath: Uuid, ip: &str, timestamp: i64) -> Operation {
     Operation::insert(MAC_BINDING)
         .set("logical_port", port)
         .set("datapath", datapath)
         .set("ip", ip)
-        .set("mac", "02:00:00:00:00:01")
+        .set("mac", NEIGHBOUR_MAC)
         .set("timestamp", timestamp)
         .into()
+}
+
+/// ms since the epoch.
+#[must_use]
+pub fn now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
 }
