@@ -61,6 +61,9 @@ impl Puppet {
     /// A connection whose client knows one row; returns the params with which it asked for rows.
     async fn serve(&self, reply: String) -> (Strings, serde_json::Value) {
         let mut strings = self.accept().await;
+        // Like a server from before `_Server`.
+        let request = strings.request("get_schema").await;
+        strings.refuse(&request, "unknown database").await;
         let request = strings.request("get_schema").await;
         strings
             .answer(
@@ -99,6 +102,14 @@ impl Strings {
         let id = &request["id"];
         self.send(&format!(r#"{{"id":{id},"result":{result},"error":null}}"#))
             .await;
+    }
+
+    async fn refuse(&mut self, request: &serde_json::Value, error: &str) {
+        let id = &request["id"];
+        self.send(&format!(
+            r#"{{"id":{id},"result":null,"error":{{"error":"{error}"}}}}"#
+        ))
+        .await;
     }
 
     /// Ends the connection by a reset.

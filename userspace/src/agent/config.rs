@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, net::IpAddr, path::PathBuf, time::Duration};
 
 use crate::{
     datapath::Hook,
-    ovsdb::Remote,
+    ovsdb::{Remote, TlsFiles},
     plan::{Gates, Install},
 };
 
@@ -40,6 +40,8 @@ pub struct Connection {
     pub northbound: Vec<Remote>,
     /// OVN's southbound database; `None` = `external_ids:ovn-remote` of the Open_vSwitch row.
     pub southbound: Option<Vec<Remote>>,
+    /// Key, certificate and authorities, for `ssl:` remotes.
+    pub tls: Option<TlsFiles>,
     /// ovs-vswitchd's run directory: `<bridge>.mgmt` and its control socket.
     pub ovs_run_directory: PathBuf,
     /// How long the databases may take to answer at start.

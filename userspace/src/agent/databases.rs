@@ -8,7 +8,7 @@ use super::config::Connection;
 use crate::{
     ovsdb::{
         self, Batch, Change, Clause, Client, Driver, Event, Monitor, MonitorCondition,
-        MonitorRequest, Options, Remote, RemoteError, SessionError, TableRequest,
+        MonitorRequest, Options, Remote, RemoteError, SessionError, TableRequest, TlsFiles,
     },
     rows::{self, Database, StringMap},
 };
@@ -74,8 +74,17 @@ pub struct Followed {
 }
 
 impl Followed {
-    fn start(database: Database, remotes: Vec<Remote>, request: MonitorRequest) -> Self {
+    fn start(
+        database: Database,
+        remotes: Vec<Remote>,
+        request: MonitorRequest,
+        tls: Option<&TlsFiles>,
+    ) -> Self {
         let options = Options {
+            tls: tls.cloned(),
+            // The mirror's lock excludes nobody who asks another member for it. Northbound rows
+            // are only read, and any member that is not behind has them.
+            leader_only: database == Database::Southbound,
             // Whoever waits for bindings need not wait for their way back to the mirror.
             dedicated_writer: database == Database::Southbound,
             ..Options::new(remotes.clone(), database.name(), request)
@@ -110,7 +119,10 @@ impl Followed {
                 match self.next().await? {
                     Event::Synced(batch) => return Ok(batch),
                     Event::Changes(_) => {}
-                    Event::Disconnected { error } if is_final(&error) => {
+                    // Of several servers another may do better.
+                    Event::Disconnected { error }
+                        if self.remotes.len() == 1 && is_final(&error) =>
+                    {
                         return Err(DatabaseError::Unreachable {
                             database,
                             remotes: remotes.clone(),
@@ -154,10 +166,10 @@ impl Drop for Followed {
 }
 
 fn is_final(error: &SessionError) -> bool {
-    use ovsdb::ConnectError::{NoPermission, SocketMissing};
+    use ovsdb::ConnectError::{NoPermission, NoTlsFiles, SocketMissing};
     matches!(
         error,
-        SessionError::Connect(SocketMissing { .. } | NoPermission { .. })
+        SessionError::Connect(SocketMissing { .. } | NoPermission { .. } | NoTlsFiles { .. })
             | SessionError::Schema(_)
             | SessionError::Refused { .. }
     )
@@ -183,8 +195,9 @@ impl Databases {
     /// Where one of them does not answer, or this node is not an OVN chassis.
     pub async fn connect(connection: &Connection) -> Result<(Self, [Batch; 3]), DatabaseError> {
         let patience = connection.startup_timeout;
+        let tls = connection.tls.as_ref();
         let request = request(Database::OpenVSwitch, "");
-        let mut ovs = Followed::start(Database::OpenVSwitch, connection.ovs.clone(), request);
+        let mut ovs = Followed::start(Database::OpenVSwitch, connection.ovs.clone(), request, tls);
         let ovs_batch = ovs.first_snapshot(patience).await?;
         let ids = external_ids(&ovs_batch.changes).unwrap_or_default();
         let id = |key| ids.get(key).ok_or(DatabaseError::NoChassis { key });
@@ -198,6 +211,7 @@ impl Databases {
             Database::Northbound,
             connection.northbound.clone(),
             self::request(Database::Northbound, chassis),
+            tls,
         );
         let bindings = TableRequest::new(MAC_BINDING, MAC_BINDING_COLUMNS)
             .filter(MonitorCondition::AnyOf(Vec::new()));
@@ -205,6 +219,7 @@ impl Databases {
             Database::Southbound,
             remotes,
             self::request(Database::Southbound, chassis).table(bindings),
+            tls,
         );
         let northbound_batch = northbound.first_snapshot(patience).await?;
         let southbound_batch = southbound.first_snapshot(patience).await?;

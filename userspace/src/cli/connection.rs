@@ -4,13 +4,17 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
 
-use crate::{agent::Connection, ovsdb::Remote};
+use crate::{
+    agent::Connection,
+    ovsdb::{Remote, TlsFiles},
+};
 
 /// Where the databases and the switch are.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Where things are")]
 pub struct ConnectionArgs {
-    /// The Open_vSwitch database: `unix:<path>` or `tcp:<address>:<port>`
+    /// The Open_vSwitch database: `unix:<path>`, `tcp:<host>:<port>` or `ssl:<host>:<port>`;
+    /// several, separated by commas, for a cluster
     #[arg(
         long,
         value_name = "REMOTE",
@@ -37,6 +41,30 @@ pub struct ConnectionArgs {
         env = "NEIGHSTEER_OVS_RUNDIR"
     )]
     pub ovs_rundir: PathBuf,
+    /// Our private key for `ssl:` remotes, PEM, not encrypted
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires_all = ["certificate", "ca_cert"],
+        env = "NEIGHSTEER_PRIVATE_KEY"
+    )]
+    pub private_key: Option<PathBuf>,
+    /// Our certificate for `ssl:` remotes, PEM, with those between it and the authority
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires_all = ["private_key", "ca_cert"],
+        env = "NEIGHSTEER_CERTIFICATE"
+    )]
+    pub certificate: Option<PathBuf>,
+    /// Certificates of the authorities of `ssl:` remotes, PEM
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires_all = ["private_key", "certificate"],
+        env = "NEIGHSTEER_CA_CERT"
+    )]
+    pub ca_cert: Option<PathBuf>,
 }
 
 impl ConnectionArgs {
@@ -45,7 +73,7 @@ impl ConnectionArgs {
     /// # Errors
     /// Where one of them is not a remote.
     pub fn parse(&self, startup_timeout: Duration) -> anyhow::Result<Connection> {
-        Ok(Connection {
+        let connection = Connection {
             ovs: remotes("--ovs-db", &self.ovs_db)?,
             northbound: remotes("--ovn-nb", &self.ovn_nb)?,
             southbound: self
@@ -54,7 +82,28 @@ impl ConnectionArgs {
                 .map(|text| remotes("--ovn-sb", text))
                 .transpose()?,
             ovs_run_directory: self.ovs_rundir.clone(),
+            tls: self.tls(),
             startup_timeout,
+        };
+        let southbound = connection.southbound.iter().flatten();
+        let mut remotes = connection
+            .ovs
+            .iter()
+            .chain(&connection.northbound)
+            .chain(southbound);
+        if let Some(remote) = remotes.find(|remote| remote.is_tls())
+            && connection.tls.is_none()
+        {
+            anyhow::bail!("{remote} needs --private-key, --certificate and --ca-cert");
+        }
+        Ok(connection)
+    }
+
+    fn tls(&self) -> Option<TlsFiles> {
+        Some(TlsFiles {
+            private_key: self.private_key.clone()?,
+            certificate: self.certificate.clone()?,
+            ca_cert: self.ca_cert.clone()?,
         })
     }
 }

@@ -11,7 +11,9 @@ use crate::{
         model::Model,
     },
     mirror::{BindingRow, GroupMembers},
-    ovsdb::{Change, Clause, MonitorCondition, MonitorRequest, Remote, Snapshot, TableRequest},
+    ovsdb::{
+        Change, Clause, MonitorCondition, MonitorRequest, Options, Remote, Snapshot, TableRequest,
+    },
     rows::Database,
 };
 
@@ -19,11 +21,17 @@ use crate::{
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 async fn fetch(
+    connection: &Connection,
     remotes: &[Remote],
     database: Database,
     request: MonitorRequest,
 ) -> anyhow::Result<Vec<Change>> {
-    let snapshot = Snapshot::fetch(remotes, database.name(), request, PATIENCE).await?;
+    let snapshot = Snapshot::fetch_with(Options {
+        connect_timeout: PATIENCE,
+        tls: connection.tls.clone(),
+        ..Options::new(remotes.to_vec(), database.name(), request)
+    })
+    .await?;
     let changes = snapshot.tables.into_iter().flat_map(|(table, rows)| {
         rows.into_iter().map(move |(uuid, row)| Change {
             table: Arc::clone(&table),
@@ -43,6 +51,7 @@ pub(super) async fn switch_model(connection: &Connection) -> anyhow::Result<Mode
     let mut model = Model::default();
     model.apply(
         &fetch(
+            connection,
             &connection.ovs,
             Database::OpenVSwitch,
             request(Database::OpenVSwitch, ""),
@@ -59,6 +68,7 @@ pub(super) async fn switch_model(connection: &Connection) -> anyhow::Result<Mode
 pub(super) async fn model(connection: &Connection) -> anyhow::Result<Model> {
     let mut model = Model::default();
     let ovs = fetch(
+        connection,
         &connection.ovs,
         Database::OpenVSwitch,
         request(Database::OpenVSwitch, ""),
@@ -70,12 +80,14 @@ pub(super) async fn model(connection: &Connection) -> anyhow::Result<Model> {
         .context("external_ids:system-id of the Open_vSwitch row is not set")?;
     let southbound = southbound(connection, &ids)?;
     let northbound = fetch(
+        connection,
         &connection.northbound,
         Database::Northbound,
         request(Database::Northbound, chassis),
     )
     .await?;
     let bindings = fetch(
+        connection,
         &southbound,
         Database::Southbound,
         request(Database::Southbound, chassis),
@@ -127,6 +139,7 @@ pub(super) async fn binding_rows(
         .filter(MonitorCondition::AnyOf(clauses));
     let remotes = southbound(connection, &root.external_ids)?;
     let changes = fetch(
+        connection,
         &remotes,
         Database::Southbound,
         MonitorRequest::new().table(table),

@@ -12,6 +12,7 @@ use super::{
     pending::{Event, Shared},
     remote::Remote,
     session::Transaction,
+    tls::TlsFiles,
     wire::{
         message::write_params,
         monitor::{MonitorCondition, MonitorRequest},
@@ -27,6 +28,12 @@ pub struct Options {
     pub remotes: Vec<Remote>,
     /// The database's name, such as `OVN_Southbound`.
     pub database: Arc<str>,
+    /// Key, certificate and authorities, for `ssl:` remotes.
+    pub tls: Option<TlsFiles>,
+    /// Whether only the leader of a cluster will do: transactions take one hop less, and locks,
+    /// which each server keeps for itself, exclude everybody. Otherwise any member serves that is
+    /// connected to its cluster and not behind. A database of its own is always good enough.
+    pub leader_only: bool,
     /// The rows to follow.
     pub monitor: MonitorRequest,
     /// After this long without a word from the server it is asked for an echo; after as long again
@@ -81,6 +88,8 @@ impl Options {
         Self {
             remotes,
             database: database.into(),
+            tls: None,
+            leader_only: false,
             monitor,
             probe_interval: None,
             connect_timeout: Duration::from_secs(5),

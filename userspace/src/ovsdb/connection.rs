@@ -1,8 +1,8 @@
 //! One connection: whole messages in and out, echoes and silence looked after.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf},
     time::{Instant, sleep_until},
@@ -11,9 +11,10 @@ use tokio::{
 use super::{
     error::SessionError,
     remote::Transport,
+    tls::TlsError,
     wire::{
         frame::Framer,
-        message::{Incoming, ServerError, write_refusal, write_reply, write_request},
+        message::{Incoming, write_refusal, write_reply, write_request},
     },
 };
 
@@ -34,6 +35,10 @@ pub(crate) struct Connection {
     answers: usize,
     next_id: u64,
     probe: Option<Probe>,
+    /// Bytes were handed to the writer that it may still hold: TLS does.
+    unflushed: bool,
+    /// Nothing was heard yet over TLS, so that the server may still refuse our certificate.
+    unheard_tls: bool,
 }
 
 /// Watches for silence (ovsdb-server(7), "inactivity probe").
@@ -51,6 +56,7 @@ impl Connection {
         stream: Box<dyn Transport>,
         max_message_bytes: usize,
         probe_interval: Option<Duration>,
+        is_tls: bool,
     ) -> Self {
         let (reader, writer) = tokio::io::split(stream);
         Self {
@@ -66,6 +72,8 @@ impl Connection {
                 deadline: Instant::now() + interval,
                 asked: false,
             }),
+            unflushed: false,
+            unheard_tls: is_tls,
         }
     }
 
@@ -88,25 +96,6 @@ impl Connection {
                 }
             }
             self.exchange().await?;
-        }
-    }
-
-    /// Sends a request and waits for its answer; only for a connection with nothing else in
-    /// flight.
-    ///
-    /// # Errors
-    /// When the connection has ended or must.
-    pub(crate) async fn call(
-        &mut self,
-        method: &str,
-        params: &[u8],
-    ) -> Result<Result<Bytes, ServerError>, SessionError> {
-        let awaited = self.request(method, params);
-        loop {
-            match self.next().await? {
-                Incoming::Reply { id, result } if id == awaited => return Ok(result),
-                other => tracing::debug!(?other, "message while waiting for a reply"),
-            }
         }
     }
 
@@ -144,8 +133,13 @@ impl Connection {
             // Writing first: it ends by itself, while a busy server always has more to read. The
             // probe last: what has arrived counts, however late we are to read it.
             biased;
-            written = self.writer.write_buf(&mut self.output), if !self.output.is_empty() => {
-                written.map_err(SessionError::Io)?;
+            written = write(&mut self.writer, &mut self.output),
+                if self.unflushed || !self.output.is_empty() =>
+            {
+                self.unflushed = match written {
+                    Ok(flushed) => !flushed,
+                    Err(error) => return Err(self.broken(error)),
+                };
                 if self.output.is_empty() {
                     self.answers = 0;
                     if self.output.capacity() > READ_BYTES {
@@ -154,8 +148,14 @@ impl Connection {
                 }
             }
             read = self.reader.read_buf(&mut self.input) => {
-                if read.map_err(SessionError::Io)? == 0 {
-                    return Err(SessionError::Closed { partial: self.input.len() });
+                match read {
+                    Ok(0) => return Err(self.closed()),
+                    Ok(_) => self.unheard_tls = false,
+                    // TLS that ends without a farewell, as ovsdb-server leaves.
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                        return Err(self.closed());
+                    }
+                    Err(error) => return Err(self.broken(error)),
                 }
                 if let Some(probe) = &mut self.probe {
                     probe.asked = false;
@@ -165,6 +165,22 @@ impl Connection {
             () = at(deadline), if deadline.is_some() => self.probe_due()?,
         }
         Ok(())
+    }
+
+    fn closed(&self) -> SessionError {
+        if self.unheard_tls {
+            return SessionError::Tls(Box::new(TlsError::Dropped(None)));
+        }
+        SessionError::Closed {
+            partial: self.input.len(),
+        }
+    }
+
+    fn broken(&self, error: io::Error) -> SessionError {
+        if self.unheard_tls {
+            return SessionError::Tls(Box::new(TlsError::of_first_read(error)));
+        }
+        SessionError::Io(error)
     }
 
     fn probe_due(&mut self) -> Result<(), SessionError> {
@@ -181,6 +197,20 @@ impl Connection {
         write_request(&mut self.output, 0, "echo", b"[]");
         Ok(())
     }
+}
+
+/// Writes a part of the output or, when there is none, sees off what the writer holds: then the
+/// answer is `true`. Cancel-safe.
+async fn write(
+    writer: &mut WriteHalf<Box<dyn Transport>>,
+    output: &mut BytesMut,
+) -> io::Result<bool> {
+    if output.is_empty() {
+        writer.flush().await?;
+        return Ok(true);
+    }
+    writer.write_buf(output).await?;
+    Ok(false)
 }
 
 /// Waits until then; without a deadline, for ever.

@@ -10,9 +10,10 @@ use tokio::{
 use super::{
     client::Options,
     error::{SessionError, TransactError},
+    link::{Link, Purpose},
     pending::Shared,
     remote::{ConnectError, Remote},
-    replica::{Replica, connect},
+    replica::Replica,
     session::{Session, Transaction},
 };
 
@@ -73,7 +74,8 @@ impl Driver {
                         .establish(remote, &options, wanted, &mut changes)
                         .await?;
                     let writer = if options.dedicated_writer {
-                        Some(connect(remote, &options).await?)
+                        let newest = replica.newest;
+                        Some(Link::open(remote, &options, newest, Purpose::Write).await?)
                     } else {
                         None
                     };

@@ -5,6 +5,8 @@ use std::{io, sync::Arc, time::Duration};
 use super::{
     cache::ApplyError,
     remote::ConnectError,
+    served::UnfitServer,
+    tls::TlsError,
     wire::{
         frame::FrameError,
         message::{MessageError, ServerError},
@@ -19,12 +21,18 @@ pub enum SessionError {
     /// It was not made.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// The server answers, but is of no use now; another may be.
+    #[error(transparent)]
+    Unfit(#[from] UnfitServer),
     /// The server closed it.
     #[error("the server closed the connection{}", if *.partial == 0 { String::new() } else { format!(" {partial} bytes into a message") })]
     Closed {
         /// Bytes of a message that did not end.
         partial: usize,
     },
+    /// It ended over TLS before the server's first word.
+    #[error(transparent)]
+    Tls(Box<TlsError>),
     /// The system reports that it broke.
     #[error("the connection broke")]
     Io(#[source] io::Error),

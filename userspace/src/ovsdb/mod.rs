@@ -10,11 +10,14 @@ mod client;
 mod connection;
 mod driver;
 mod error;
+mod link;
 mod pending;
 mod remote;
 mod replica;
+mod served;
 mod session;
 mod snapshot;
+mod tls;
 pub mod value;
 pub mod wire;
 
@@ -25,7 +28,9 @@ pub use driver::Driver;
 pub use error::{NotMonitored, SessionError, TransactError};
 pub use pending::{Batch, Event};
 pub use remote::{ConnectError, Remote, RemoteError};
+pub use served::UnfitServer;
 pub use snapshot::{Snapshot, SnapshotError};
+pub use tls::{TlsError, TlsFiles};
 pub use value::{Atom, Datum, Row, RowError, Uuid};
 pub use wire::{
     condition::{Clause, Function},

@@ -7,6 +7,8 @@ use tokio::{
     net::{TcpStream, UnixStream},
 };
 
+use super::tls::{self, TlsError, TlsFiles};
+
 /// The port of a database server that is not named (RFC 7047, 8).
 const DEFAULT_PORT: u16 = 6640;
 
@@ -22,20 +24,21 @@ pub enum Remote {
         /// The port, host order.
         port: u16,
     },
+    /// A connection over TLS.
+    Ssl {
+        /// A name or address.
+        host: String,
+        /// The port, host order.
+        port: u16,
+    },
 }
 
 /// A remote that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
     /// Of no known kind.
-    #[error("remote {text:?} is neither unix:<path> nor tcp:<host>[:<port>]")]
+    #[error("remote {text:?} is none of unix:<path>, tcp:<host>[:<port>] and ssl:<host>[:<port>]")]
     UnknownKind {
-        /// What was given.
-        text: String,
-    },
-    /// TLS is not there yet.
-    #[error("remote {text:?}: ssl is not supported yet; use unix: or tcp:")]
-    Ssl {
         /// What was given.
         text: String,
     },
@@ -74,6 +77,23 @@ pub enum ConnectError {
         /// The path.
         path: PathBuf,
     },
+    /// A remote with TLS, but nothing to show to it.
+    #[error(
+        "{remote} needs a private key, a certificate and an authority's certificate; none were given"
+    )]
+    NoTlsFiles {
+        /// The server.
+        remote: Remote,
+    },
+    /// One side does not trust the other, or a file is not what it should be.
+    #[error("no TLS connection to {remote}")]
+    Tls {
+        /// The server.
+        remote: Remote,
+        /// Why.
+        #[source]
+        source: Box<TlsError>,
+    },
     /// Anything else.
     #[error("cannot connect to {remote}")]
     Io {
@@ -93,7 +113,7 @@ pub enum ConnectError {
     },
 }
 
-/// A stream to a server; TLS will be one more.
+/// A stream to a server.
 pub(crate) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
@@ -122,25 +142,47 @@ impl Remote {
         matches!(self, Self::Unix(_))
     }
 
+    /// Whether the connection is over TLS.
+    #[must_use]
+    pub const fn is_tls(&self) -> bool {
+        matches!(self, Self::Ssl { .. })
+    }
+
     /// Connects.
-    pub(crate) async fn connect(&self) -> Result<Box<dyn Transport>, ConnectError> {
+    pub(crate) async fn connect(
+        &self,
+        files: Option<&TlsFiles>,
+    ) -> Result<Box<dyn Transport>, ConnectError> {
         match self {
             Self::Unix(path) => match UnixStream::connect(path).await {
                 Ok(stream) => Ok(Box::new(stream)),
                 Err(source) => Err(self.explain(path, source)),
             },
-            Self::Tcp { host, port } => {
-                let io = |source| ConnectError::Io {
+            Self::Tcp { host, port } => Ok(Box::new(self.connect_tcp(host, *port).await?)),
+            Self::Ssl { host, port } => {
+                let files = files.ok_or_else(|| ConnectError::NoTlsFiles {
                     remote: self.clone(),
-                    source,
-                };
-                let stream = TcpStream::connect((host.as_str(), *port))
-                    .await
-                    .map_err(io)?;
-                stream.set_nodelay(true).map_err(io)?;
-                Ok(Box::new(stream))
+                })?;
+                let stream = self.connect_tcp(host, *port).await?;
+                match tls::connect(files, host, stream).await {
+                    Ok(stream) => Ok(Box::new(stream)),
+                    Err(source) => Err(ConnectError::Tls {
+                        remote: self.clone(),
+                        source: Box::new(source),
+                    }),
+                }
             }
         }
+    }
+
+    async fn connect_tcp(&self, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+        let io = |source| ConnectError::Io {
+            remote: self.clone(),
+            source,
+        };
+        let stream = TcpStream::connect((host, port)).await.map_err(io)?;
+        stream.set_nodelay(true).map_err(io)?;
+        Ok(stream)
     }
 
     fn explain(&self, path: &std::path::Path, source: io::Error) -> ConnectError {
@@ -164,11 +206,10 @@ impl FromStr for Remote {
         if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
             return Ok(Self::Unix(path.into()));
         }
-        if text.starts_with("ssl:") {
-            return Err(RemoteError::Ssl { text: text.into() });
-        }
-        let Some(rest) = text.strip_prefix("tcp:") else {
-            return Err(RemoteError::UnknownKind { text: text.into() });
+        let (rest, is_tls) = match (text.strip_prefix("tcp:"), text.strip_prefix("ssl:")) {
+            (Some(rest), _) => (rest, false),
+            (None, Some(rest)) => (rest, true),
+            (None, None) => return Err(RemoteError::UnknownKind { text: text.into() }),
         };
         let invalid = || RemoteError::HostOrPort { text: text.into() };
         let (host, port) = if let Some(rest) = rest.strip_prefix('[') {
@@ -195,19 +236,26 @@ impl FromStr for Remote {
         if host.is_empty() {
             return Err(invalid());
         }
-        Ok(Self::Tcp {
-            host: host.to_owned(),
-            port,
+        let host = host.to_owned();
+        Ok(if is_tls {
+            Self::Ssl { host, port }
+        } else {
+            Self::Tcp { host, port }
         })
     }
 }
 
 impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "tcp:{host}:{port}"),
+        let (kind, host, port) = match self {
+            Self::Unix(path) => return write!(f, "unix:{}", path.display()),
+            Self::Tcp { host, port } => ("tcp", host, port),
+            Self::Ssl { host, port } => ("ssl", host, port),
+        };
+        if host.contains(':') {
+            write!(f, "{kind}:[{host}]:{port}")
+        } else {
+            write!(f, "{kind}:{host}:{port}")
         }
     }
 }
@@ -223,6 +271,8 @@ mod tests {
             "tcp:10.0.0.1:6642",
             "tcp:[fd00::1]:6642",
             "tcp:central.example:6642",
+            "ssl:[fd00::1]:6642",
+            "ssl:central.example:6642",
         ] {
             assert_eq!(text.parse::<Remote>().unwrap().to_string(), text);
         }
@@ -250,7 +300,8 @@ mod tests {
             "tcp:[x]:1",
             "tcp:[::1]1",
             "/run/db.sock",
-            "ssl:1.2.3.4:6642",
+            "ssl:",
+            "tls:1.2.3.4:6642",
         ] {
             assert!(text.parse::<Remote>().is_err(), "{text}");
         }

@@ -1,13 +1,12 @@
 //! What is known of a database across connections, and how a connection brings it up to date.
 
-use std::time::Duration;
-
 use super::{
     cache::{Cache, Change},
     client::Options,
-    connection::Connection,
     error::SessionError,
-    remote::{ConnectError, Remote},
+    link::{Link, Purpose},
+    remote::Remote,
+    served::Newest,
     value::Uuid,
     wire::{
         message::write_params,
@@ -35,6 +34,8 @@ pub(crate) struct Replica {
     pub(crate) last_transaction: Uuid,
     /// Those that chose the rows.
     pub(crate) conditions: Conditions,
+    /// How far the cluster's log was seen to reach; a member that is behind is of no use.
+    pub(crate) newest: Newest,
 }
 
 impl Replica {
@@ -49,14 +50,14 @@ impl Replica {
         options: &Options,
         wanted: Conditions,
         changes: &mut Vec<Change>,
-    ) -> Result<Connection, SessionError> {
-        let mut connection = connect(remote, options).await?;
+    ) -> Result<Link, SessionError> {
+        let mut link = Link::open(remote, options, self.newest, Purpose::Monitor).await?;
         let refused = |method, error| SessionError::Refused {
             method,
             database: options.database.to_string(),
             error,
         };
-        let schema = connection
+        let schema = link
             .call("get_schema", &write_params(&[&options.database]))
             .await?
             .map_err(|error| refused("get_schema", error))?;
@@ -71,7 +72,7 @@ impl Replica {
             conditions: &wanted.tables,
         };
         let params = write_params(&(&options.database, MONITOR, requests, self.last_transaction));
-        let result = connection
+        let result = link
             .call("monitor_cond_since", &params)
             .await?
             .map_err(|error| refused("monitor_cond_since", error))?;
@@ -92,7 +93,7 @@ impl Replica {
             self.cache.replace(reply.updates, changes)?;
         }
         self.last_transaction = reply.last_transaction;
-        Ok(connection)
+        Ok(link)
     }
 
     /// Applies an `update3`; `changes` receives what that changed, also where it fails half-way.
@@ -121,35 +122,4 @@ impl Replica {
         self.last_transaction = update.last_transaction;
         Ok(())
     }
-}
-
-/// Connects, and nothing more.
-///
-/// # Errors
-/// When the connection could not be made.
-pub(crate) async fn connect(
-    remote: &Remote,
-    options: &Options,
-) -> Result<Connection, ConnectError> {
-    let stream = tokio::time::timeout(options.connect_timeout, remote.connect())
-        .await
-        .map_err(|_| ConnectError::TimedOut {
-            remote: remote.clone(),
-            after: options.connect_timeout,
-        })??;
-    Ok(Connection::new(
-        stream,
-        options.max_message_bytes,
-        probe_interval(options, remote),
-    ))
-}
-
-/// How long a silent server is trusted.
-fn probe_interval(options: &Options, remote: &Remote) -> Option<Duration> {
-    let interval = options.probe_interval.unwrap_or(if remote.is_local() {
-        Options::LOCAL_PROBE_INTERVAL
-    } else {
-        Options::PROBE_INTERVAL
-    });
-    (!interval.is_zero()).then_some(interval)
 }

@@ -7,8 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     client::Options,
-    connection::Connection,
     error::{SessionError, TransactError},
+    link::Link,
     pending::Shared,
     replica::{Conditions, MONITOR, Replica},
     value::Uuid,
@@ -36,9 +36,9 @@ struct Sent {
 
 /// Serves one connection.
 pub(crate) struct Session<'a> {
-    connection: Connection,
+    connection: Link,
     /// The connection of the transactions, where they have their own.
-    writer: Option<Connection>,
+    writer: Option<Link>,
     replica: &'a mut Replica,
     options: &'a Options,
     shared: &'a Shared,
@@ -49,8 +49,8 @@ pub(crate) struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub(crate) fn new(
-        connection: Connection,
-        writer: Option<Connection>,
+        connection: Link,
+        writer: Option<Link>,
         replica: &'a mut Replica,
         options: &'a Options,
         shared: &'a Shared,
@@ -72,7 +72,9 @@ impl<'a> Session<'a> {
         mut self,
         transactions: &mut mpsc::Receiver<Transaction>,
     ) -> Option<Arc<SessionError>> {
-        let error = Arc::new(self.serve(transactions).await.err()?);
+        let served = self.serve(transactions).await;
+        self.replica.newest = self.connection.newest();
+        let error = Arc::new(served.err()?);
         for sent in self.in_flight.into_values() {
             // Whoever gave up waiting does not want to know.
             let _gone = sent.reply.send(Err(TransactError::ConnectionLost {
@@ -233,7 +235,7 @@ impl<'a> Session<'a> {
 }
 
 /// The next message of a connection; without one, never.
-async fn next(connection: Option<&mut Connection>) -> Result<Incoming, SessionError> {
+async fn next(connection: Option<&mut Link>) -> Result<Incoming, SessionError> {
     match connection {
         Some(connection) => connection.next().await,
         None => std::future::pending().await,

@@ -49,12 +49,22 @@ impl Snapshot {
         request: MonitorRequest,
         timeout: Duration,
     ) -> Result<Self, SnapshotError> {
-        let options = Options {
+        Self::fetch_with(Options {
             connect_timeout: timeout,
             ..Options::new(remotes.to_vec(), database, request)
-        };
+        })
+        .await
+    }
+
+    /// The same with all options of a connection; `connect_timeout` is what each server has for
+    /// all of it. A follower is as good as its leader here.
+    ///
+    /// # Errors
+    /// Where none answers.
+    pub async fn fetch_with(options: Options) -> Result<Self, SnapshotError> {
+        let timeout = options.connect_timeout;
         let mut last = SnapshotError::Remote(RemoteError::Empty);
-        for remote in remotes {
+        for remote in &options.remotes {
             let fetched = tokio::time::timeout(timeout, Self::fetch_from(remote, &options));
             let error = match fetched.await {
                 Ok(Ok(snapshot)) => return Ok(snapshot),
@@ -66,7 +76,7 @@ impl Snapshot {
                 .into(),
             };
             last = SnapshotError::Session {
-                database: database.to_owned(),
+                database: options.database.to_string(),
                 remote: remote.clone(),
                 source: Box::new(error),
             };

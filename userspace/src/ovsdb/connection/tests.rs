@@ -7,7 +7,10 @@ const PROBE: Duration = Duration::from_secs(5);
 
 fn pair(limit: usize) -> (Connection, DuplexStream) {
     let (ours, theirs) = tokio::io::duplex(1 << 20);
-    (Connection::new(Box::new(ours), limit, Some(PROBE)), theirs)
+    (
+        Connection::new(Box::new(ours), limit, Some(PROBE), false),
+        theirs,
+    )
 }
 
 /// Everything that was sent so far.
@@ -133,7 +136,7 @@ async fn malformed_message_ends_the_connection() {
 #[tokio::test(start_paused = true)]
 async fn flood_of_echoes_whose_answers_nobody_reads_is_cut_off() {
     let (ours, mut server) = tokio::io::duplex(1024);
-    let mut connection = Connection::new(Box::new(ours), 1 << 20, None);
+    let mut connection = Connection::new(Box::new(ours), 1 << 20, None, false);
     let params = "x".repeat(1000);
     let echo = format!(r#"{{"id":1,"method":"echo","params":["{params}"]}}"#);
     let flood = async { while server.write_all(echo.as_bytes()).await.is_ok() {} };
@@ -142,17 +145,4 @@ async fn flood_of_echoes_whose_answers_nobody_reads_is_cut_off() {
         () = flood => panic!("it was not read"),
     };
     assert!(matches!(error, SessionError::Unread { .. }), "{error:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn call_passes_over_what_is_not_its_answer() {
-    let (mut connection, mut server) = pair(1000);
-    server
-        .write_all(
-            br#"{"id":null,"method":"update3","params":[]}{"id":9,"result":1}{"id":1,"result":2}"#,
-        )
-        .await
-        .unwrap();
-    let result = connection.call("get_schema", b"[]").await.unwrap().unwrap();
-    assert_eq!(result, "2");
 }
