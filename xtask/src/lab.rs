@@ -1,7 +1,7 @@
 //! `lab` and `demo`: make the machine ready, build, and hand over to the lab's own binary.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     os::unix::process::CommandExt as _,
     process::{Command, ExitCode},
 };
@@ -11,7 +11,7 @@ use anyhow::anyhow;
 use crate::{
     build_ebpf, exec,
     progress::Progress,
-    setup::{self, Scope},
+    setup::{self, Scope, tree},
     workspace::Workspace,
 };
 
@@ -68,11 +68,22 @@ fn hand_over(
     arguments: &[OsString],
 ) -> anyhow::Result<ExitCode> {
     build(workspace, progress)?;
+    // Nobody else waits for the tree.
+    if arguments.iter().any(|argument| names_the_tree(argument)) {
+        tree::ensure(workspace, progress)?;
+    }
     let binary = workspace.target().join("release").join(LAB);
     let mut lab = Command::new(&binary);
     lab.args(arguments);
     // In this process's place: the terminal's signals are for the lab, which cleans up after itself.
     Err(anyhow!(lab.exec()).context(format!("cannot run {}", exec::shown(&lab))))
+}
+
+/// Whether an argument asks for the versions of the tree: `25.03` after `--ovn`, or `--ovn=25.03`.
+fn names_the_tree(argument: &OsStr) -> bool {
+    argument
+        .to_str()
+        .is_some_and(|text| text.strip_prefix("--ovn=").unwrap_or(text) == tree::OVN)
 }
 
 /// Builds what labs and benches run, optimised: figures of unoptimised code say nothing.

@@ -5,7 +5,9 @@ use std::{io, thread};
 
 use clap::{Args, Parser, Subcommand};
 use neighsteer_tests::demo::{self, Progress};
-use neighsteer_tests::lab::{self, FlowSet, Lab, LabError, labs, remove_labs};
+use neighsteer_tests::lab::{
+    self, FlowSet, Lab, LabError, OvnVersion, VERSION_VARIABLE, labs, remove_labs,
+};
 use neighsteer_tests::report::Output;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -46,6 +48,8 @@ struct Up {
     /// Leave the fan-out flows out
     #[arg(long)]
     base_flows: bool,
+    #[command(flatten)]
+    versions: Versions,
 }
 
 #[derive(Debug, Args)]
@@ -56,6 +60,16 @@ struct Demo {
     /// How to print the figures
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
+    #[command(flatten)]
+    versions: Versions,
+}
+
+#[derive(Debug, Args)]
+struct Versions {
+    /// OVN 23.03 with Open vSwitch 3.1 (the machine's packages), or 25.03 with 3.5 (a Debian 13 tree
+    /// that `cargo xtask setup` makes)
+    #[arg(long, value_name = "RELEASE", env = VERSION_VARIABLE, default_value_t)]
+    ovn: OvnVersion,
 }
 
 #[derive(Debug, Args)]
@@ -126,6 +140,7 @@ fn bring_up(up: &Up) -> Result<ExitCode, LabError> {
         .udns(up.udns)
         .pods(up.pods.iter().copied())
         .age_threshold(up.age_threshold)
+        .version(up.versions.ovn)
         .flows(if up.base_flows {
             FlowSet::Base
         } else {
@@ -135,14 +150,14 @@ fn bring_up(up: &Up) -> Result<ExitCode, LabError> {
     println!("{}", lab.directory().display());
     let state = lab.detach()?;
     eprintln!(
-        "lab {} is up with {} UDNs; `cargo xtask lab shell --id {}` opens a shell in its node",
-        state.id, state.udns, state.id
+        "lab {} is up with OVN {} and {} UDNs; `cargo xtask lab shell --id {}` opens a shell in its node",
+        state.id, state.ovn, state.udns, state.id
     );
     Ok(ExitCode::SUCCESS)
 }
 
 fn show(demo: &Demo) -> Result<ExitCode, LabError> {
-    let report = demo::run(demo.udns, &mut Progress::new())?;
+    let report = demo::run(demo.udns, demo.versions.ovn, &mut Progress::new())?;
     match demo.output {
         Output::Text => print!("{report}"),
         Output::Json => {
@@ -211,9 +226,10 @@ fn status() {
             (Some(_), false) => "left behind".to_owned(),
         };
         println!(
-            "{}  {}  {} UDNs, pods in {:?}, {owner}",
+            "{}  {}  OVN {}, {} UDNs, pods in {:?}, {owner}",
             state.id,
             directory.display(),
+            state.ovn,
             state.udns,
             state.pods,
         );

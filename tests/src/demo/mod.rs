@@ -8,7 +8,7 @@ mod report;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::lab::{FlowSet, Lab, LabError, Network, Result};
+use crate::lab::{FlowSet, Lab, LabError, Network, OvnVersion, Result};
 
 use self::measure::Addresses;
 
@@ -26,16 +26,21 @@ const STEPS: u64 = 9;
 /// # Errors
 /// When the lab or the agent does not come up, or does not answer. What the figures are worth is
 /// for [`Report::broken_promises`] to say.
-pub fn run(udns: u16, progress: &mut Progress) -> Result<Report> {
+pub fn run(udns: u16, version: OvnVersion, progress: &mut Progress) -> Result<Report> {
     if udns == 0 {
         return Err(LabError::Choice(
             "the demo needs at least one UDN".to_owned(),
         ));
     }
     progress.begin(STEPS);
-    progress.step(format_args!("bringing up OVN with {udns} UDNs"));
+    progress.step(format_args!("bringing up OVN {version} with {udns} UDNs"));
     let last = Network(udns);
-    let lab = Lab::builder().udns(udns).pods([udns]).start()?;
+    let lab = Lab::builder()
+        .udns(udns)
+        .pods([udns])
+        .version(version)
+        .start()?;
+    let versions = lab.versions()?;
     let legacy = measure_mode(&lab, last, Addresses::of_run(1), progress, "legacy", false)?;
 
     progress.step("taking the fan-out away, starting the agent");
@@ -56,6 +61,7 @@ pub fn run(udns: u16, progress: &mut Progress) -> Result<Report> {
     progress.end();
     Ok(Report {
         udns,
+        versions,
         legacy,
         steered,
         mirror_latency,

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::agent::Latency;
 use super::measure::FRAMES;
+use crate::lab::Versions;
 
 /// How many lookups Open vSwitch makes for one frame before it gives up.
 const LIMIT: usize = 4096;
@@ -56,6 +57,8 @@ pub struct Mode {
 pub struct Report {
     /// Primary UDNs besides the default network.
     pub udns: u16,
+    /// What it ran on.
+    pub versions: Versions,
     /// Today's flows.
     pub legacy: Mode,
     /// Steered flows, with the agent's mirror.
@@ -200,7 +203,12 @@ impl Display for Report {
             )?;
         }
         let mebibytes = self.agent_resident_bytes / (1 << 20);
-        writeln!(formatter, "agent's resident memory: {mebibytes} MiB")
+        writeln!(formatter, "agent's resident memory: {mebibytes} MiB")?;
+        let Versions { ovn, open_vswitch } = &self.versions;
+        writeln!(
+            formatter,
+            "versions: OVN {ovn}, Open vSwitch {open_vswitch}"
+        )
     }
 }
 
@@ -254,6 +262,10 @@ mod tests {
     fn report(steered: Mode) -> Report {
         Report {
             udns: 100,
+            versions: Versions {
+                ovn: "23.03.1".to_owned(),
+                open_vswitch: "3.1.0".to_owned(),
+            },
             legacy: mode(81, 4097, None),
             steered,
             mirror_latency: None,

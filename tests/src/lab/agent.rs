@@ -55,12 +55,16 @@ impl Lab {
                 self.state_directory().display().to_string(),
             ),
         ]);
-        if let Ok(binary) = binary()
-            && let Some(directory) = binary.parent()
-        {
-            let path = std::env::var("PATH").unwrap_or_default();
-            variables.push(("PATH", format!("{}:{path}", directory.display())));
+        let binary = binary().ok();
+        let folders = [
+            self.programs.folder(),
+            binary.as_deref().and_then(Path::parent),
+        ];
+        let mut path = std::env::var("PATH").unwrap_or_default();
+        for folder in folders.into_iter().flatten() {
+            path = format!("{}:{path}", folder.display());
         }
+        variables.push(("PATH", path));
         variables
     }
 

@@ -8,6 +8,7 @@ use super::directory::{Directory, State, this_process};
 use super::error::{LabError, Result};
 use super::flows::FlowSet;
 use super::network::Network;
+use super::programs::{OvnVersion, Programs};
 
 /// How a lab is to be.
 #[derive(Debug, Clone)]
@@ -17,6 +18,7 @@ pub struct Builder {
     age_threshold: u32,
     ipv6: bool,
     flows: FlowSet,
+    version: Option<OvnVersion>,
 }
 
 impl Default for Builder {
@@ -27,6 +29,7 @@ impl Default for Builder {
             age_threshold: 300,
             ipv6: true,
             flows: FlowSet::Legacy,
+            version: None,
         }
     }
 }
@@ -67,6 +70,14 @@ impl Builder {
         self
     }
 
+    /// The versions of Open vSwitch and OVN (default: what `NEIGHSTEER_LAB_OVN` names, or else the
+    /// machine's own).
+    #[must_use]
+    pub fn version(mut self, version: OvnVersion) -> Self {
+        self.version = Some(version);
+        self
+    }
+
     /// Brings the lab up; returns once OVN has installed everything.
     ///
     /// # Errors
@@ -75,6 +86,11 @@ impl Builder {
         if !nix::unistd::geteuid().is_root() {
             return Err(LabError::NotRoot);
         }
+        let version = match self.version {
+            Some(version) => version,
+            None => OvnVersion::of_environment()?,
+        };
+        let tree = version.find()?;
         let (directory, state) = Directory::create(|id| State {
             id: id.to_owned(),
             owner: this_process(),
@@ -82,8 +98,10 @@ impl Builder {
             pods: self.pods.iter().map(|network| network.0).collect(),
             ipv6: self.ipv6,
             age_threshold: self.age_threshold,
+            ovn: version,
         })?;
         let mut lab = Lab {
+            programs: Programs::new(tree, &directory.path),
             state,
             node: directory.namespace("node"),
             external: directory.namespace("ext"),

@@ -134,9 +134,9 @@ impl Lab {
         }
         let (program, in_node) = daemon.program();
         let mut command = if in_node {
-            self.node.command(program)
+            self.node.command(self.programs.path(program))
         } else {
-            Command::new(program)
+            Command::new(self.programs.path(program))
         };
         command
             .args(daemon.arguments(self.directory()))

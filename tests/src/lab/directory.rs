@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::daemon::kill_members;
 use super::error::{LabError, Result};
 use super::namespace::Namespace;
+use super::programs::OvnVersion;
 
 /// In the environment of every process that belongs to a lab: the lab's directory.
 pub(crate) const MEMBER: &str = "NEIGHSTEER_LAB_MEMBER";
@@ -33,6 +34,8 @@ pub struct State {
     pub ipv6: bool,
     /// `mac_binding_age_threshold` in seconds.
     pub age_threshold: u32,
+    /// The versions of Open vSwitch and OVN.
+    pub ovn: OvnVersion,
 }
 
 /// A lab's directory: sockets, databases, logs, its [`State`].

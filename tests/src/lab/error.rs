@@ -95,6 +95,12 @@ pub enum LabError {
         /// Where it was looked for.
         path: PathBuf,
     },
+    /// The tree with other versions is not made.
+    #[error("no tree {name} with its Open vSwitch and OVN: run `cargo xtask setup` as root")]
+    NoTree {
+        /// The tree's name.
+        name: String,
+    },
     /// There is no such lab, or more than one to choose from.
     #[error("{0}")]
     Choice(String),

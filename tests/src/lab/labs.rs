@@ -9,6 +9,7 @@ use super::daemon::{Daemon, Process};
 use super::directory::{Directory, State, is_alive, this_process};
 use super::error::{LabError, Result};
 use super::network::Network;
+use super::programs::{OvnVersion, Programs};
 
 impl Lab {
     /// Gives the lab up: it stays until [`Lab::attach`] and a drop, or `neighsteer-lab down`.
@@ -40,6 +41,7 @@ impl Lab {
             let (pid, _) = owner;
             return Err(LabError::Choice(format!("process {pid} owns lab {id}")));
         }
+        let tree = state.ovn.find()?;
         state.owner = this_process();
         let daemons = Daemon::ALL
             .into_iter()
@@ -50,6 +52,7 @@ impl Lab {
             })
             .collect();
         let lab = Self {
+            programs: Programs::new(tree, &directory.path),
             node: directory.namespace("node"),
             external: directory.namespace("ext"),
             networks: (0..=state.udns).map(Network).collect(),
@@ -93,6 +96,7 @@ pub fn remove_labs(mut wanted: impl FnMut(&State) -> bool) -> Result<Vec<String>
             pods: Vec::new(),
             ipv6: false,
             age_threshold: 0,
+            ovn: OvnVersion::default(),
         });
         if wanted(&state) {
             result = result.and(directory.remove());

@@ -46,9 +46,10 @@ impl Lab {
         self.replace_flows(&flows)?;
         let remote = self.management_remote(BRIDGE);
         let environment = self.environment();
+        let program = self.programs.path("ovs-ofctl");
         let (stop, stopped) = channel();
         let replace = move || {
-            let mut command = std::process::Command::new("ovs-ofctl");
+            let mut command = std::process::Command::new(&program);
             command.envs(environment.clone());
             command.args(["--bundle", "replace-flows", &remote, "-"]);
             run_with_input(&mut command, &flows)

@@ -23,6 +23,7 @@ mod network;
 mod node;
 mod northbound;
 mod packet;
+mod programs;
 mod rows;
 mod trace;
 mod uplink;
@@ -35,6 +36,7 @@ use std::sync::Mutex;
 use self::daemon::Process;
 use self::directory::Directory;
 use self::northbound::RouterOptions;
+use self::programs::Programs;
 
 pub use self::agent::AgentProcess;
 pub use self::builder::Builder;
@@ -49,6 +51,7 @@ pub use self::namespace::Namespace;
 pub use self::network::*;
 pub use self::northbound::SecondaryLocalnet;
 pub use self::packet::Capture;
+pub use self::programs::{OvnVersion, VERSION_VARIABLE, Versions};
 pub use self::rows::MacBinding;
 pub use self::trace::{Lookup, Trace};
 pub use self::uplink::UPLINK_BRIDGE;
@@ -58,6 +61,7 @@ pub use self::uplink::UPLINK_BRIDGE;
 pub struct Lab {
     directory: Directory,
     state: State,
+    programs: Programs,
     node: Namespace,
     external: Namespace,
     networks: BTreeSet<Network>,
@@ -155,10 +159,11 @@ impl Lab {
         format!("chassis-{}", self.state.id)
     }
 
-    /// A command with the environment that OVS's and OVN's tools need for this lab.
+    /// A command that runs a tool of Open vSwitch's or OVN's, of the lab's version, with the
+    /// environment that it needs for this lab.
     #[must_use]
     pub fn tool(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
+        let mut command = Command::new(self.programs.path(program));
         command.envs(self.environment());
         command
     }

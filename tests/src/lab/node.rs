@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::process::Command;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -25,14 +24,16 @@ const PORTS: Duration = Duration::from_secs(60);
 
 impl Lab {
     pub(super) fn bring_up(&mut self, pods: &BTreeSet<Network>, flows: FlowSet) -> Result<()> {
+        self.programs.prepare()?;
         self.create_namespaces()?;
         for daemon in [Daemon::OvsDatabase, Daemon::Northbound, Daemon::Southbound] {
             let (_, database, schema) = daemon.serves().unwrap_or_default();
             let database = self.directory().join(database);
-            run(Command::new("ovsdb-tool")
+            run(self
+                .tool("ovsdb-tool")
                 .arg("create")
                 .arg(database)
-                .arg(schema))?;
+                .arg(self.programs.file(schema)))?;
             self.start_daemon(daemon)?;
         }
         self.with_database(Daemon::Northbound, |northbound| {

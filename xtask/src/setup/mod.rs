@@ -3,6 +3,7 @@
 mod debian;
 pub(crate) mod linker;
 mod requirements;
+pub(crate) mod tree;
 
 use std::{
     path::PathBuf,
@@ -53,7 +54,9 @@ pub(crate) fn run(
     let toolchain = if args.check {
         check(workspace)?
     } else {
-        ensure(workspace, progress, Scope::Everything)?
+        let toolchain = ensure(workspace, progress, Scope::Everything)?;
+        tree::ensure(workspace, progress)?;
+        toolchain
     };
     let Toolchain { compiler, linker } = toolchain;
     eprintln!(
@@ -120,6 +123,9 @@ fn check(workspace: &Workspace) -> anyhow::Result<Toolchain> {
             compiler.llvm
         )
     })?;
+    if !tree::is_there(workspace) {
+        bail!(tree::missing());
+    }
     Ok(Toolchain { compiler, linker })
 }
 

@@ -45,6 +45,7 @@ pub(crate) fn run(
     args: &Args,
 ) -> anyhow::Result<ExitCode> {
     let toolchain = setup::ensure(workspace, progress, setup::Scope::Everything)?;
+    setup::tree::ensure(workspace, progress)?;
     build_ebpf::build(workspace, progress, &toolchain, &[])?;
     // Every target in one build: binaries built apart would get other features of the dependencies,
     // and so most of these twice.
