@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, net::IpAddr, path::PathBuf, time::Duration};
 
 use crate::{
     datapath::Hook,
+    mirror::Settings,
     ovsdb::{Remote, TlsFiles},
     plan::{Gates, Install},
 };
@@ -27,6 +28,8 @@ pub struct AgentConfig {
     pub tag: Option<u32>,
     /// How often what is installed is compared with what is wanted, whatever the events say.
     pub check_interval: Duration,
+    /// How the mirror behaves.
+    pub mirror: Settings,
     /// Node addresses: never mirrored.
     pub node_addresses: BTreeSet<IpAddr>,
 }

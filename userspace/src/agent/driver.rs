@@ -29,7 +29,6 @@ use super::{
     steering::{Desired, Statuses, Steering},
 };
 use crate::{
-    mirror::Settings,
     openflow::NativeSwitch,
     ovsdb::{Batch, Event},
     rows::Database,
@@ -89,7 +88,7 @@ pub async fn run(
         Mirrors::new(
             client,
             Clock::start(),
-            Settings::default(),
+            config.mirror,
             config.node_addresses.clone(),
         )
     });

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     agent::{self, AgentConfig, state::StateFile},
     datapath::Hook,
-    mirror::{GroupMembers, RowWrite, Settings, recompute},
+    mirror::{GroupMembers, Limits, RowWrite, Settings, recompute},
     openflow::{NativeSwitch, Switch as _},
     plan::{self, BridgePlan, Gates, Install},
 };
@@ -72,6 +72,9 @@ pub struct AgentArgs {
     /// An address that is never mirrored, such as another node's; any number of times
     #[arg(long, value_name = "IP")]
     pub node_address: Vec<IpAddr>,
+    /// How the mirror behaves
+    #[command(flatten)]
+    pub mirror: MirrorArgs,
     /// Where things are
     #[command(flatten)]
     pub connection: ConnectionArgs,
@@ -81,6 +84,42 @@ pub struct AgentArgs {
     /// Where the pins are
     #[command(flatten)]
     pub bpffs: BpffsArgs,
+}
+
+/// How bindings are mirrored.
+#[derive(Clone, Copy, Debug, clap::Args)]
+#[command(next_help_heading = "Mirror")]
+pub struct MirrorArgs {
+    /// Refresh a follower's binding no sooner than this after it was written; never more than three
+    /// quarters of the age threshold [default: half of the age threshold]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    pub mirror_cooldown: Option<u64>,
+    /// Compare all bindings every so many seconds, whatever the events say
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub mirror_compare_interval: u64,
+    /// Rows of the first transaction after the source has learnt something
+    #[arg(long, value_name = "ROWS", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub mirror_first_rows: u32,
+    /// Rows of the others; up to twice as many where much waits
+    #[arg(long, value_name = "ROWS", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub mirror_rows: u32,
+}
+
+impl MirrorArgs {
+    fn settings(self) -> Settings {
+        let rows = |rows: u32| usize::try_from(rows).unwrap_or(usize::MAX);
+        Settings {
+            limits: Limits {
+                first_rows: rows(self.mirror_first_rows),
+                rows: rows(self.mirror_rows),
+                most_rows: rows(self.mirror_rows).saturating_mul(2),
+                ..Limits::default()
+            },
+            cooldown_ms: self.mirror_cooldown.map(|seconds| seconds * 1000),
+            compare_ms: self.mirror_compare_interval * 1000,
+            ..Settings::default()
+        }
+    }
 }
 
 /// Where the datapath attaches.
@@ -124,6 +163,7 @@ impl AgentArgs {
             hook,
             tag: self.tag,
             check_interval: Duration::from_secs(self.check_interval),
+            mirror: self.mirror.settings(),
             node_addresses: self.node_address.iter().copied().collect(),
         })
     }
@@ -263,7 +303,7 @@ async fn planned_bindings(
     let members = GroupMembers::of(group, addresses);
     let rows = live::binding_rows(&config.connection, model, &members).await?;
     let now = agent::mirroring::Clock::start().now();
-    let operations = recompute(&rows, &members, &Settings::default(), now);
+    let operations = recompute(&rows, &members, &config.mirror, now);
     let bindings = operations.into_iter().map(|operation| DryRunBinding {
         bridge: Arc::clone(&group.bridge),
         logical_port: operation.port,
