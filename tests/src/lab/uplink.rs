@@ -65,9 +65,14 @@ impl Lab {
             .iter()
             .map(|id| Network(*id).patch_port())
             .collect();
-        // ovn-controller makes what is missing, and leaves what has its name on another bridge.
-        for port in &wanted {
-            self.vsctl(["--if-exists", "del-port", BRIDGE, port])?;
+        // ovn-controller 23.03 makes what is missing, and leaves what has its name on another bridge;
+        // 25.03 has moved the ports already.
+        let left = self.vsctl(["list-ports", BRIDGE])?;
+        for port in left
+            .lines()
+            .filter(|left| wanted.iter().any(|it| it == left))
+        {
+            self.vsctl(["--if-exists", "del-port", port])?;
         }
         wait_until(PORTS, "patch ports to move", || {
             self.sync().map_err(|error| error.to_string())?;
