@@ -10,7 +10,7 @@ use std::{fs, thread};
 use neighsteer_tests::frames::{arp_reply, who_has};
 use neighsteer_tests::lab::{
     BRIDGE_MAC, Daemon, FlowSet, GATEWAY_IPV4, GATEWAY_IPV6, GATEWAY_MAC, Lab, NODE_IPV4, Network,
-    labs, wait_until,
+    OvnVersion, labs, wait_until,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -154,9 +154,15 @@ fn an_interrupted_owner_leaves_nothing() {
 
 #[test]
 fn a_lab_ends_with_the_panic_of_its_owner() {
+    for version in OvnVersion::ALL {
+        ends_with_the_panic_of_its_owner(version);
+    }
+}
+
+fn ends_with_the_panic_of_its_owner(version: OvnVersion) {
     let (sender, receiver) = mpsc::channel();
     let owner = thread::spawn(move || {
-        let lab = Lab::builder().udns(1).start().unwrap();
+        let lab = Lab::builder().version(version).udns(1).start().unwrap();
         let found = (
             lab.state().id.clone(),
             lab.directory().to_owned(),

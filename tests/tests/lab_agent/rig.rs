@@ -9,7 +9,7 @@ use std::{
 };
 
 use neighsteer::datapath::{DEFAULT_BPFFS, bpffs};
-use neighsteer_tests::lab::{AgentProcess, FlowSet, Lab, Network, wait_until};
+use neighsteer_tests::lab::{AgentProcess, Builder, FlowSet, Lab, Network, wait_until};
 use serde_json::Value;
 
 /// How long anything may take on a busy machine.
@@ -40,7 +40,12 @@ impl Drop for Rig {
 
 impl Rig {
     pub fn start(udns: u16, pods: &[u16]) -> Self {
-        let lab = Lab::builder()
+        Self::build(Lab::builder(), udns, pods)
+    }
+
+    /// A lab that is to be otherwise than by default too.
+    pub fn build(builder: Builder, udns: u16, pods: &[u16]) -> Self {
+        let lab = builder
             .udns(udns)
             .pods(pods.iter().copied())
             .flows(FlowSet::Base)
