@@ -9,6 +9,7 @@ use super::{
     backoff::Backoff,
     driver::Driver,
     error::{NotMonitored, TransactError},
+    lock::{Lock, LockNameError},
     pending::{Event, Shared},
     remote::Remote,
     session::Transaction,
@@ -17,7 +18,7 @@ use super::{
         message::write_params,
         monitor::{MonitorCondition, MonitorRequest},
         operation::Operation,
-        outcome::OperationResult,
+        outcome::{OperationResult, Outcome},
     },
 };
 
@@ -138,17 +139,26 @@ impl Client {
         &self,
         operations: &[Operation],
     ) -> Result<Vec<OperationResult>, TransactError> {
+        self.execute(None, operations).await
+    }
+
+    async fn execute(
+        &self,
+        lock: Option<&str>,
+        operations: &[Operation],
+    ) -> Result<Vec<OperationResult>, TransactError> {
         if operations.is_empty() {
             return Ok(Vec::new());
         }
         let params = Bytes::from(write_params(&Params {
             database: &self.options.database,
+            assertion: lock.map(|lock| Operation::assert_lock(lock.to_owned())),
             operations,
         }));
         let (reply, answer) = oneshot::channel();
         let transaction = Transaction {
             params,
-            operations: operations.len(),
+            operations: usize::from(lock.is_some()) + operations.len(),
             reply,
         };
         let executed = async {
@@ -162,6 +172,46 @@ impl Client {
         tokio::time::timeout(after, executed)
             .await
             .map_err(|_| TransactError::TimedOut { after })?
+    }
+
+    /// The same for whoever holds `lock` (as [`Lock::name`] has it), with no result for that. The
+    /// server decides: a client that has lost the lock and does not know it yet changes nothing.
+    ///
+    /// # Errors
+    /// The same, and [`TransactError::NotLocked`].
+    pub async fn transact_locked(
+        &self,
+        lock: &str,
+        operations: &[Operation],
+    ) -> Result<Vec<OperationResult>, TransactError> {
+        match self.execute(Some(lock), operations).await {
+            Ok(results) if results.is_empty() => Ok(results),
+            Ok(mut results) => {
+                results.remove(0);
+                Ok(results)
+            }
+            Err(TransactError::Aborted(mut aborted)) => {
+                if aborted.operations.is_empty() {
+                    return Err(TransactError::Aborted(aborted));
+                }
+                match aborted.operations.remove(0) {
+                    Outcome::Failed(_) => Err(TransactError::NotLocked {
+                        lock: lock.to_owned(),
+                    }),
+                    Outcome::Undone(_) | Outcome::Skipped => Err(TransactError::Aborted(aborted)),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Wants to hold a lock, on the present connection and on those after it, until the handle is
+    /// dropped.
+    ///
+    /// # Errors
+    /// Where no lock can have the name.
+    pub fn lock(&self, name: impl Into<Arc<str>>) -> Result<Lock, LockNameError> {
+        Lock::new(Arc::clone(&self.shared), name.into())
     }
 
     /// Changes which rows of a table the monitor covers, on the present connection and on those
@@ -204,15 +254,17 @@ impl Drop for Monitor {
 /// The params of `transact`: the database, then the operations.
 struct Params<'a> {
     database: &'a str,
+    /// Before the operations.
+    assertion: Option<Operation>,
     operations: &'a [Operation],
 }
 
 impl serde::Serialize for Params<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeSeq;
-        let mut seq = serializer.serialize_seq(Some(1 + self.operations.len()))?;
+        let mut seq = serializer.serialize_seq(None)?;
         seq.serialize_element(self.database)?;
-        for operation in self.operations {
+        for operation in self.assertion.iter().chain(self.operations) {
             seq.serialize_element(operation)?;
         }
         seq.end()

@@ -111,6 +111,12 @@ pub enum TransactError {
     /// The database refused it; nothing was changed.
     #[error(transparent)]
     Aborted(#[from] Aborted),
+    /// The lock that was asserted is not held; nothing was changed.
+    #[error("lock {lock} is not held; nothing was changed")]
+    NotLocked {
+        /// The lock.
+        lock: String,
+    },
     /// The server refused the request as a whole; nothing was changed.
     #[error("the server refused the transaction")]
     Refused(#[source] ServerError),
@@ -127,9 +133,11 @@ impl TransactError {
     #[must_use]
     pub const fn changed_nothing(&self) -> bool {
         match self {
-            Self::NotConnected { .. } | Self::Aborted(_) | Self::Refused(_) | Self::ShutDown => {
-                true
-            }
+            Self::NotConnected { .. }
+            | Self::Aborted(_)
+            | Self::NotLocked { .. }
+            | Self::Refused(_)
+            | Self::ShutDown => true,
             Self::ConnectionLost { .. } | Self::TimedOut { .. } | Self::Unreadable(_) => false,
         }
     }

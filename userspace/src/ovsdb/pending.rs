@@ -5,10 +5,14 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::{
-    cache::Change, error::SessionError, replica::Conditions, value::Uuid,
+    cache::Change,
+    error::SessionError,
+    lock::{LockState, WantedLocks},
+    replica::Conditions,
+    value::Uuid,
     wire::monitor::MonitorCondition,
 };
 
@@ -49,6 +53,8 @@ pub(crate) struct Shared {
     news: Notify,
     /// Something for the driver.
     conditions_changed: Notify,
+    /// The same.
+    locks_changed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +62,8 @@ struct State {
     queue: Queue,
     /// The conditions that are wanted.
     wanted: Conditions,
+    /// The locks that are wanted.
+    locks: WantedLocks,
     /// The driver has ended.
     closed: bool,
     /// The consumer has gone.
@@ -156,6 +164,7 @@ impl Shared {
             }),
             news: Notify::new(),
             conditions_changed: Notify::new(),
+            locks_changed: Notify::new(),
         }
     }
 
@@ -220,13 +229,17 @@ impl Shared {
             state.queue.synced = false;
         }
         state.queue.disconnected = Some(error);
+        state.locks.forget();
         drop(state);
         self.news.notify_one();
     }
 
     /// The driver has ended.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        let mut state = self.lock();
+        state.closed = true;
+        state.locks.forget();
+        drop(state);
         self.news.notify_one();
     }
 
@@ -277,6 +290,34 @@ impl Shared {
     /// The number of the last wish.
     pub(crate) fn wanted_generation(&self) -> u64 {
         self.lock().wanted.generation
+    }
+
+    /// Wants a lock once more.
+    pub(crate) fn want_lock(&self, name: &Arc<str>) -> watch::Receiver<LockState> {
+        let state = self.lock().locks.add(name);
+        self.locks_changed.notify_one();
+        state
+    }
+
+    /// Wants a lock once less.
+    pub(crate) fn unwant_lock(&self, name: &str) {
+        self.lock().locks.remove(name);
+        self.locks_changed.notify_one();
+    }
+
+    /// The names of the locks that are wanted.
+    pub(crate) fn wanted_locks(&self) -> Vec<Arc<str>> {
+        self.lock().locks.names()
+    }
+
+    /// What became of a lock.
+    pub(crate) fn set_lock(&self, name: &str, state: LockState) {
+        self.lock().locks.set(name, state);
+    }
+
+    /// Waits until other locks may be wanted.
+    pub(crate) async fn locks_changed(&self) {
+        self.locks_changed.notified().await;
     }
 
     /// Waits until other conditions may be wanted.

@@ -9,6 +9,7 @@ use super::{
     client::Options,
     error::{SessionError, TransactError},
     link::Link,
+    lock::{HeldLocks, LockState},
     pending::Shared,
     replica::{Conditions, MONITOR, Replica},
     value::Uuid,
@@ -45,6 +46,8 @@ pub(crate) struct Session<'a> {
     in_flight: HashMap<u64, Sent>,
     /// The request that changes conditions, with what they will be.
     changing: Option<(u64, Conditions)>,
+    /// On the connection of the transactions.
+    locks: HeldLocks,
 }
 
 impl<'a> Session<'a> {
@@ -63,6 +66,7 @@ impl<'a> Session<'a> {
             shared,
             in_flight: HashMap::new(),
             changing: None,
+            locks: HeldLocks::default(),
         }
     }
 
@@ -93,6 +97,7 @@ impl<'a> Session<'a> {
         transactions: &mut mpsc::Receiver<Transaction>,
     ) -> Result<(), SessionError> {
         self.change_conditions();
+        self.change_locks();
         loop {
             let room = self.in_flight.len() < self.options.max_in_flight.max(1);
             tokio::select! {
@@ -103,6 +108,7 @@ impl<'a> Session<'a> {
                     None => return Ok(()),
                 },
                 () = self.shared.conditions_changed() => self.change_conditions(),
+                () = self.shared.locks_changed() => self.change_locks(),
             }
         }
     }
@@ -144,7 +150,7 @@ impl<'a> Session<'a> {
                 Some(_) => self.changed_conditions(id, result),
             },
             other => {
-                tracing::debug!(?other, "message passed over");
+                self.lock_news(&other);
                 Ok(())
             }
         }
@@ -158,7 +164,54 @@ impl<'a> Session<'a> {
                     tracing::debug!(id, "reply to nothing that was asked");
                 }
             }
-            other => tracing::debug!(?other, "message passed over"),
+            other => self.lock_news(&other),
+        }
+    }
+
+    /// Asks for the locks that are wanted.
+    fn change_locks(&mut self) {
+        let connection = self.writer.as_mut().unwrap_or(&mut self.connection);
+        self.locks
+            .reconcile(&self.shared.wanted_locks(), |method, name| {
+                connection.request(method, &write_params(&[name]))
+            });
+    }
+
+    /// The answer to a request for a lock.
+    fn locked(&self, name: &str, result: Result<Bytes, ServerError>) {
+        #[derive(serde::Deserialize)]
+        struct Answer {
+            locked: bool,
+        }
+        let answer = match result {
+            Ok(result) => serde_json::from_slice(&result).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match answer {
+            Ok(Answer { locked: true }) => self.shared.set_lock(name, LockState::Held),
+            Ok(Answer { locked: false }) => self.shared.set_lock(name, LockState::Waiting),
+            Err(error) => tracing::warn!(lock = name, error, "lock not granted"),
+        }
+    }
+
+    /// A lock that came or went without our doing.
+    fn lock_news(&self, news: &Incoming) {
+        let Incoming::Notification { method, params } = news else {
+            tracing::debug!(?news, "message passed over");
+            return;
+        };
+        let state = match &**method {
+            "locked" => LockState::Held,
+            "stolen" => LockState::Stolen,
+            _ => {
+                tracing::debug!(?news, "message passed over");
+                return;
+            }
+        };
+        if let Ok((name,)) = serde_json::from_slice::<(String,)>(params)
+            && self.locks.knows(&name)
+        {
+            self.shared.set_lock(&name, state);
         }
     }
 
@@ -169,6 +222,10 @@ impl<'a> Session<'a> {
         result: Result<Bytes, ServerError>,
     ) -> Option<Result<Bytes, ServerError>> {
         let Some(sent) = self.in_flight.remove(&id) else {
+            if let Some(name) = self.locks.answered(id) {
+                self.locked(&name, result);
+                return None;
+            }
             return Some(result);
         };
         let outcome = match result {

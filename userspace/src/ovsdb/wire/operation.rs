@@ -27,6 +27,8 @@ pub enum Operation {
     Wait(Wait),
     /// A text for the database's log.
     Comment(Name),
+    /// Fails the transaction unless this client holds the lock of this name.
+    Assert(Name),
     /// Fails the transaction, so that it shows what it would do.
     Abort,
 }
@@ -169,6 +171,11 @@ impl Operation {
             rows: Vec::new(),
             timeout: Duration::ZERO,
         }
+    }
+
+    /// Fails the transaction unless this client holds the lock of this name.
+    pub fn assert_lock(lock: impl Into<Name>) -> Self {
+        Self::Assert(lock.into())
     }
 
     /// A text for the database's log.
@@ -337,6 +344,10 @@ impl Serialize for Operation {
             Self::Comment(text) => {
                 map.serialize_entry("op", "comment")?;
                 map.serialize_entry("comment", text)?;
+            }
+            Self::Assert(lock) => {
+                map.serialize_entry("op", "assert")?;
+                map.serialize_entry("lock", lock)?;
             }
             Self::Abort => map.serialize_entry("op", "abort")?,
         }

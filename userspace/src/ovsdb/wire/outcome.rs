@@ -24,7 +24,7 @@ pub enum OperationResult {
     /// A select. Without a schema, a set of one value may come out as a scalar, and a real without
     /// a fraction as an integer; the accessors of [`Row`] allow for the former.
     Rows(Vec<Row>),
-    /// A wait or comment.
+    /// A wait, comment or assertion of a lock.
     Done,
 }
 

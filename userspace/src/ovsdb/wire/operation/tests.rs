@@ -64,6 +64,10 @@ fn operations_are_written_as_the_rfc_has_them() {
             ),
         ),
         (
+            json(Operation::assert_lock("a_b")),
+            r#"{"op":"assert","lock":"a_b"}"#.to_owned(),
+        ),
+        (
             json(Operation::comment("why")),
             r#"{"op":"comment","comment":"why"}"#.to_owned(),
         ),
