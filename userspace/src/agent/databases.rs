@@ -184,6 +184,8 @@ pub struct Databases {
     pub northbound: Followed,
     /// OVN_Southbound.
     pub southbound: Followed,
+    /// `external_ids:system-id` of the Open_vSwitch row.
+    pub chassis: String,
 }
 
 impl Databases {
@@ -228,6 +230,7 @@ impl Databases {
                 ovs,
                 northbound,
                 southbound,
+                chassis: chassis.to_string(),
             },
             [ovs_batch, northbound_batch, southbound_batch],
         ))
@@ -246,6 +249,21 @@ impl Databases {
             event = self.northbound.next() => Ok((Database::Northbound, event?)),
         }
     }
+}
+
+/// The southbound lock of the one who mirrors for a chassis. A lock's name has letters, digits and
+/// `_` only: any other byte of the chassis' name is `_` and two hexadecimal digits in it.
+#[must_use]
+pub fn mirror_lock_name(chassis: &str) -> String {
+    let mut name = String::from("neighsteer_mirror_");
+    for byte in chassis.bytes() {
+        if byte.is_ascii_alphanumeric() {
+            name.push(char::from(byte));
+        } else {
+            name.push_str(&format!("_{byte:02x}"));
+        }
+    }
+    name
 }
 
 /// `external_ids` of the one Open_vSwitch row.
@@ -283,4 +301,16 @@ fn clause(condition: rows::Condition) -> Clause {
         _ => ovsdb::Function::Equal,
     };
     Clause::new(condition.column, function, condition.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_chassis_has_a_lock_of_its_own() {
+        assert_eq!(mirror_lock_name("node1"), "neighsteer_mirror_node1");
+        assert_eq!(mirror_lock_name("a-b.c"), "neighsteer_mirror_a_2db_2ec");
+        assert_ne!(mirror_lock_name("a_2d"), mirror_lock_name("a-"));
+    }
 }

@@ -20,7 +20,7 @@ use super::{
     attachments::Attachments,
     config::AgentConfig,
     control::{Call, ControlSocket},
-    databases::Databases,
+    databases::{Databases, mirror_lock_name},
     lock::NodeLock,
     mirroring::{Clock, Mirrors},
     model::Model,
@@ -83,7 +83,11 @@ pub async fn run(
     let (call_sender, calls) = mpsc::channel(CALLS);
     let control_task = tokio::spawn(socket.serve(call_sender));
 
-    let mirrors = config.gates.steering().then(|| {
+    let mirror_lock = config.gates.steering().then(|| {
+        let name = mirror_lock_name(&databases.chassis);
+        databases.southbound.client.lock(name)
+    });
+    let mirrors = mirror_lock.transpose()?.map(|lock| {
         let client = databases.southbound.client.clone();
         Mirrors::new(
             client,
@@ -91,6 +95,7 @@ pub async fn run(
             config.mirror,
             config.node_addresses.clone(),
         )
+        .under(lock)
     });
     let mut driver = Driver {
         config,

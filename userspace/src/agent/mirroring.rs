@@ -19,7 +19,8 @@ use super::{
 use crate::{
     mirror::{Batch, BindingRow, GroupMembers, Millis, Mirror, Now, Settings, Status},
     ovsdb::{
-        Change, Clause, Client, MonitorCondition, Operation, OperationResult, TransactError, Uuid,
+        Change, Clause, Client, Lock, LockState, MonitorCondition, Operation, OperationResult,
+        TransactError, Uuid,
     },
     topology::BridgeGroup,
 };
@@ -74,13 +75,15 @@ impl Clock {
 /// What became of a transaction.
 type Finished = (Arc<str>, Batch, Result<Vec<OperationResult>, TransactError>);
 
-/// What the transactions' task set yields.
+/// What the mirrors wait for.
 #[derive(Debug)]
 pub enum Done {
     /// A batch was carried out, or not.
     Batch(Box<Finished>),
     /// Rows at fault were read again.
     Read(Vec<BindingRow>),
+    /// The lock came or went.
+    Lock(LockState),
 }
 
 /// The mirrors of all groups.
@@ -102,6 +105,8 @@ pub struct Mirrors {
     waiting_for: Option<u64>,
     connected: bool,
     grouped: bool,
+    /// Without it, whoever likes may write.
+    lock: Option<Lock>,
     tasks: JoinSet<Done>,
 }
 
@@ -127,8 +132,27 @@ impl Mirrors {
             waiting_for: None,
             connected: true,
             grouped: false,
+            lock: None,
             tasks: JoinSet::new(),
         }
+    }
+
+    /// Writes only while this lock is held: another agent may mirror for the same chassis.
+    #[must_use]
+    pub fn under(mut self, lock: Lock) -> Self {
+        self.lock = Some(lock);
+        self
+    }
+
+    /// What is known of the lock.
+    #[must_use]
+    pub fn lock_state(&self) -> Option<LockState> {
+        self.lock.as_ref().map(Lock::state)
+    }
+
+    fn may_write(&self) -> bool {
+        self.lock_state()
+            .is_none_or(|state| state == LockState::Held)
     }
 
     /// Takes the groups that are mirrored. The mirrors hear of them once the monitor covers their ports.
@@ -244,16 +268,24 @@ impl Mirrors {
         }
     }
 
-    /// Sends every transaction that is due.
+    /// Sends every transaction that is due; none without the lock.
     pub fn pump(&mut self) {
+        if !self.may_write() {
+            return;
+        }
+        let lock = self.lock.as_ref().map(|lock| Arc::clone(lock.name()));
         let now = self.clock.now();
         for (bridge, mirror) in &mut self.mirrors {
             while let Some(batch) = mirror.take_batch(now) {
                 let (client, bridge) = (self.client.clone(), Arc::clone(bridge));
+                let lock = lock.clone();
                 self.tasks.spawn(async move {
                     let operations: Vec<Operation> =
                         batch.operations.iter().map(operation).collect();
-                    let result = client.transact(&operations).await;
+                    let result = match lock {
+                        Some(lock) => client.transact_locked(&lock, &operations).await,
+                        None => client.transact(&operations).await,
+                    };
                     Done::Batch(Box::new((bridge, batch, result)))
                 });
             }
@@ -263,6 +295,9 @@ impl Mirrors {
     /// When [`Mirrors::pump`] is due again, if nothing happens before.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
+        if !self.may_write() {
+            return None;
+        }
         let next = self
             .mirrors
             .values()
@@ -271,13 +306,17 @@ impl Mirrors {
         Some(self.clock.instant(next))
     }
 
-    /// The next transaction that is done; for ever pending where none is under way. Cancel-safe.
+    /// The next transaction that is done, or news of the lock; for ever pending where neither is
+    /// awaited. Cancel-safe.
     pub async fn finished(&mut self) -> Done {
         loop {
-            match self.tasks.join_next().await {
-                Some(Ok(done)) => return done,
-                Some(Err(error)) => tracing::error!(%error, "a transaction's task ended early"),
-                None => std::future::pending().await,
+            let ended = tokio::select! {
+                Some(ended) = self.tasks.join_next() => ended,
+                state = lock_changed(self.lock.as_mut()) => return Done::Lock(state),
+            };
+            match ended {
+                Ok(done) => return done,
+                Err(error) => tracing::error!(%error, "a transaction's task ended early"),
             }
         }
     }
@@ -285,6 +324,7 @@ impl Mirrors {
     /// Tells the mirror what became of its batch.
     pub fn settle(&mut self, done: Done) {
         match done {
+            Done::Lock(state) => self.note_lock(state),
             Done::Read(rows) => {
                 let now = self.clock.now();
                 for row in rows {
@@ -298,6 +338,24 @@ impl Mirrors {
                 let (bridge, batch, result) = *finished;
                 self.settle_batch(&bridge, &batch, result);
             }
+        }
+    }
+
+    fn note_lock(&self, state: LockState) {
+        let lock = self.lock.as_ref().map(|lock| &**lock.name());
+        match state {
+            LockState::Held => tracing::info!(lock, "this agent mirrors for the chassis"),
+            LockState::Waiting => {
+                tracing::warn!(
+                    lock,
+                    "another agent mirrors for the chassis; waiting for its end"
+                );
+            }
+            LockState::Stolen => {
+                tracing::warn!(lock, "somebody took the lock; waiting for it to come back");
+            }
+            // The lost connection is told of elsewhere.
+            LockState::Unknown => {}
         }
     }
 
@@ -343,5 +401,13 @@ impl Mirrors {
             .iter()
             .map(|(bridge, mirror)| (bridge.to_string(), mirror.status(now)))
             .collect()
+    }
+}
+
+/// The next state of a lock; without one, never.
+async fn lock_changed(lock: Option<&mut Lock>) -> LockState {
+    match lock {
+        Some(lock) => lock.changed().await,
+        None => std::future::pending().await,
     }
 }

@@ -37,6 +37,9 @@ pub enum AgentError {
     /// A database cannot be read.
     #[error(transparent)]
     Database(#[from] databases::DatabaseError),
+    /// No lock can be asked for.
+    #[error(transparent)]
+    MirrorLock(#[from] crate::ovsdb::LockNameError),
     /// The datapath cannot be attached.
     #[error(transparent)]
     Attach(#[from] AttachError),

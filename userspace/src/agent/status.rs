@@ -8,6 +8,7 @@ use crate::{
     agent::steering::BridgeSteering,
     datapath::Mode,
     mirror,
+    ovsdb::LockState,
     topology::{BridgeGroup, Skipped},
 };
 
@@ -36,6 +37,8 @@ pub struct AgentStatus {
     pub steering: Vec<BridgeSteering>,
     /// Bindings seen since the start whose address or MAC is empty or cannot be read.
     pub bad_bindings: u64,
+    /// The lock of the one who mirrors for this chassis; `None` = nothing is mirrored.
+    pub mirror_lock: Option<LockState>,
     /// The mirrors by bridge.
     pub mirror: BTreeMap<String, mirror::Status>,
 }

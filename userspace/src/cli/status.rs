@@ -21,7 +21,7 @@ pub struct StatusArgs {
 }
 
 /// Prints what the agent says of itself; [`Finding::Found`] where a database is disconnected, a
-/// bridge has not converged, is contended or left to others, or a datapath is not attached.
+/// bridge has not converged, is contended or left to others, another agent mirrors, or a datapath is not attached.
 ///
 /// # Errors
 /// Where no agent answers.
@@ -111,6 +111,17 @@ fn problems(status: &serde_json::Value) -> Vec<String> {
                 text(bridge, "flows_lost")
             ));
         }
+    }
+    match status
+        .get("mirror_lock")
+        .and_then(serde_json::Value::as_str)
+    {
+        Some("waiting") => problems
+            .push("another agent mirrors for this chassis; this one waits for its end".to_owned()),
+        Some("stolen") => problems.push(
+            "somebody took the mirror's lock; nothing is mirrored until it comes back".to_owned(),
+        ),
+        _ => {}
     }
     for (_, datapath) in objects(status, "datapath") {
         if datapath.get("error").is_some_and(|error| !error.is_null()) {

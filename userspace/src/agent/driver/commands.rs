@@ -48,6 +48,7 @@ impl Driver {
             datapath: self.attachments.status(),
             steering: statuses.values().cloned().collect(),
             bad_bindings: self.mirrors.as_ref().map_or(0, Mirrors::bad_rows),
+            mirror_lock: self.mirrors.as_ref().and_then(Mirrors::lock_state),
             mirror: self
                 .mirrors
                 .as_ref()
