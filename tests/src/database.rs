@@ -2,21 +2,21 @@
 
 use std::{
     fs, io,
-    net::TcpListener,
+    net::{IpAddr, TcpListener},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
 };
 
-use neighsteer::ovsdb::Remote;
+use neighsteer::ovsdb::{Remote, TlsFiles};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
 use tempfile::TempDir;
 
-use crate::lab::wait_until;
+use crate::lab::{Namespace, wait_until};
 
 /// How long a server may take to start.
 const START: Duration = Duration::from_secs(20);
@@ -25,8 +25,134 @@ const START: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct DatabaseServer {
     directory: TempDir,
+    /// Where the database's file is.
+    data: PathBuf,
+    host: IpAddr,
     port: u16,
+    namespace: Option<PathBuf>,
+    tls: Option<TlsFiles>,
     process: Option<Child>,
+}
+
+/// What a server is to be like.
+#[derive(Debug)]
+pub struct ServerBuilder {
+    schema: PathBuf,
+    model: Model,
+    data: Option<PathBuf>,
+    namespace: Option<(PathBuf, IpAddr)>,
+    tls: Option<TlsFiles>,
+}
+
+#[derive(Debug)]
+enum Model {
+    Standalone,
+    /// The first member of a cluster.
+    First,
+    /// One more, which joins this one.
+    Joining {
+        database: String,
+        raft: PathBuf,
+    },
+}
+
+impl ServerBuilder {
+    /// The first member of a cluster, which remembers its last transactions.
+    #[must_use]
+    pub fn clustered(mut self) -> Self {
+        self.model = Model::First;
+        self
+    }
+
+    /// One more member of the cluster of `member`, which has `database`.
+    #[must_use]
+    pub fn joining(mut self, member: &DatabaseServer, database: &str) -> Self {
+        self.model = Model::Joining {
+            database: database.to_owned(),
+            raft: member.raft(),
+        };
+        self
+    }
+
+    /// Keeps the database's file in this directory.
+    #[must_use]
+    pub fn data(mut self, directory: &Path) -> Self {
+        self.data = Some(directory.to_owned());
+        self
+    }
+
+    /// Listens on this address of a network namespace.
+    #[must_use]
+    pub fn inside(mut self, namespace: &Namespace, address: IpAddr) -> Self {
+        self.namespace = Some((namespace.path(), address));
+        self
+    }
+
+    /// Listens with TLS on the port, instead of without.
+    #[must_use]
+    pub fn tls(mut self, files: TlsFiles) -> Self {
+        self.tls = Some(files);
+        self
+    }
+
+    /// Makes the database and starts the server.
+    ///
+    /// # Errors
+    /// Where a tool is missing or fails.
+    pub fn start(self) -> Result<DatabaseServer, DatabaseError> {
+        let directory = tempfile::Builder::new()
+            .prefix("neighsteer-db-")
+            .tempdir()
+            .map_err(failed("make a directory"))?;
+        let data = self
+            .data
+            .unwrap_or_else(|| directory.path().to_owned())
+            .join("database");
+        let raft = |directory: &Path| format!("unix:{}", directory.join("raft").display());
+        let mut create = Command::new("ovsdb-tool");
+        match self.model {
+            Model::Standalone => create.arg("create").arg(&data).arg(&self.schema),
+            Model::First => create
+                .arg("create-cluster")
+                .arg(&data)
+                .arg(&self.schema)
+                .arg(raft(directory.path())),
+            Model::Joining {
+                database,
+                raft: first,
+            } => create
+                .arg("join-cluster")
+                .arg(&data)
+                .arg(database)
+                .arg(raft(directory.path()))
+                .arg(format!("unix:{}", first.display())),
+        };
+        tool("ovsdb-tool", &mut create)?;
+        let (namespace, host, port) = match self.namespace {
+            // Nobody else is in there.
+            Some((namespace, host)) => (Some(namespace), host, 6642),
+            None => {
+                let host = IpAddr::from([127, 0, 0, 1]);
+                // The port is free again before the server takes it; nobody else wants it meanwhile.
+                let port = TcpListener::bind((host, 0))
+                    .and_then(|listener| listener.local_addr())
+                    .map_err(failed("find a free port"))?
+                    .port();
+                (None, host, port)
+            }
+        };
+        let mut server = DatabaseServer {
+            directory,
+            data,
+            host,
+            port,
+            namespace,
+            tls: self.tls,
+            process: None,
+        };
+        server.resurrect()?;
+        Ok(server)
+    }
 }
 
 /// Why there is no server.
@@ -52,8 +178,23 @@ pub enum DatabaseError {
 }
 
 /// What fails with which words.
-fn failed(what: &'static str) -> impl FnOnce(io::Error) -> DatabaseError {
+pub(crate) fn failed(what: &'static str) -> impl FnOnce(io::Error) -> DatabaseError {
     move |source| DatabaseError::Io { what, source }
+}
+
+/// Runs a tool to its end and returns what it printed.
+pub(crate) fn tool(name: &'static str, command: &mut Command) -> Result<String, DatabaseError> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(failed("run a tool"))?;
+    if !output.status.success() {
+        return Err(DatabaseError::Tool {
+            tool: name,
+            message: String::from_utf8_lossy(&output.stderr).into_owned(),
+        });
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 impl DatabaseServer {
@@ -69,7 +210,7 @@ impl DatabaseServer {
     /// # Errors
     /// Where a tool is missing or fails.
     pub fn start(schema: impl AsRef<Path>) -> Result<Self, DatabaseError> {
-        Self::create(schema.as_ref(), false)
+        Self::builder(schema).start()
     }
 
     /// The same as the only member of a cluster, which remembers its last transactions.
@@ -77,45 +218,18 @@ impl DatabaseServer {
     /// # Errors
     /// Where a tool is missing or fails.
     pub fn start_clustered(schema: impl AsRef<Path>) -> Result<Self, DatabaseError> {
-        Self::create(schema.as_ref(), true)
+        Self::builder(schema).clustered().start()
     }
 
-    fn create(schema: &Path, clustered: bool) -> Result<Self, DatabaseError> {
-        let directory = tempfile::Builder::new()
-            .prefix("neighsteer-db-")
-            .tempdir()
-            .map_err(failed("make a directory"))?;
-        let mut create = Command::new("ovsdb-tool");
-        create
-            .arg(if clustered {
-                "create-cluster"
-            } else {
-                "create"
-            })
-            .arg(directory.path().join("database"))
-            .arg(schema);
-        if clustered {
-            create.arg(format!("unix:{}", directory.path().join("raft").display()));
+    /// A server to be described first.
+    pub fn builder(schema: impl AsRef<Path>) -> ServerBuilder {
+        ServerBuilder {
+            schema: schema.as_ref().to_owned(),
+            model: Model::Standalone,
+            data: None,
+            namespace: None,
+            tls: None,
         }
-        let output = create.output().map_err(failed("run ovsdb-tool"))?;
-        if !output.status.success() {
-            return Err(DatabaseError::Tool {
-                tool: "ovsdb-tool",
-                message: String::from_utf8_lossy(&output.stderr).into_owned(),
-            });
-        }
-        // The port is free again before the server takes it; nobody else wants it meanwhile.
-        let port = TcpListener::bind(("127.0.0.1", 0))
-            .and_then(|listener| listener.local_addr())
-            .map_err(failed("find a free port"))?
-            .port();
-        let mut server = Self {
-            directory,
-            port,
-            process: None,
-        };
-        server.resurrect()?;
-        Ok(server)
     }
 
     /// Starts the server again with the data that it had.
@@ -125,10 +239,29 @@ impl DatabaseServer {
     pub fn resurrect(&mut self) -> Result<(), DatabaseError> {
         let directory = self.directory.path();
         let log = fs::File::create(directory.join("log")).map_err(failed("make a log"))?;
-        let mut process = Command::new("ovsdb-server")
-            .arg(directory.join("database"))
+        let mut command = match &self.namespace {
+            None => Command::new("ovsdb-server"),
+            Some(namespace) => {
+                let mut command = Command::new("nsenter");
+                command.arg(format!("--net={}", namespace.display()));
+                command.args(["--", "ovsdb-server"]);
+                command
+            }
+        };
+        let kind = match &self.tls {
+            None => "ptcp",
+            Some(files) => {
+                command
+                    .arg(format!("--private-key={}", files.private_key.display()))
+                    .arg(format!("--certificate={}", files.certificate.display()))
+                    .arg(format!("--ca-cert={}", files.ca_cert.display()));
+                "pssl"
+            }
+        };
+        let mut process = command
+            .arg(&self.data)
             .arg(format!("--remote=punix:{}", self.socket().display()))
-            .arg(format!("--remote=ptcp:{}:127.0.0.1", self.port))
+            .arg(format!("--remote={kind}:{}:{}", self.port, self.host))
             .arg(format!("--unixctl={}", directory.join("ctl").display()))
             // After a restart, 3.1 takes the difference to the default of a set with at least one
             // member for the whole: of [0] changed to [-1] it makes [-1, 0]. Write wholes.
@@ -210,13 +343,30 @@ impl DatabaseServer {
         Remote::Unix(self.socket())
     }
 
-    /// The same server over TCP.
+    /// The same server over TCP, or over TLS where it was made so.
     #[must_use]
     pub fn tcp_remote(&self) -> Remote {
-        Remote::Tcp {
-            host: "127.0.0.1".to_owned(),
-            port: self.port,
+        let (host, port) = (self.host.to_string(), self.port);
+        match self.tls {
+            None => Remote::Tcp { host, port },
+            Some(_) => Remote::Ssl { host, port },
         }
+    }
+
+    /// Says something to the server's control socket (ovs-appctl(8)) and returns its answer.
+    ///
+    /// # Errors
+    /// Where it does not answer, or with an error.
+    pub fn control(&self, arguments: &[&str]) -> Result<String, DatabaseError> {
+        let mut command = Command::new("ovs-appctl");
+        command.arg("--timeout=20").arg("--target");
+        command.arg(self.directory.path().join("ctl"));
+        tool("ovs-appctl", command.args(arguments))
+    }
+
+    /// Where the members of a cluster meet.
+    fn raft(&self) -> PathBuf {
+        self.directory.path().join("raft")
     }
 }
 

@@ -1,6 +1,9 @@
 //! The OVN lab and what the tests share.
 #![forbid(unsafe_code)]
 
+pub mod cable;
+pub mod certificates;
+pub mod cluster;
 pub mod corpus;
 pub mod database;
 pub mod demo;

@@ -40,6 +40,7 @@ use self::programs::Programs;
 
 pub use self::agent::AgentProcess;
 pub use self::builder::Builder;
+pub(crate) use self::command::run;
 pub use self::daemon::{Daemon, resident_bytes};
 pub use self::database::Database;
 pub use self::directory::State;

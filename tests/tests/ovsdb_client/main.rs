@@ -2,10 +2,14 @@
 
 mod cluster;
 mod conditions;
+mod failover;
 mod hostile;
 mod load;
+mod locks;
+mod network;
 mod peer;
 mod reconnect;
 mod snapshots;
 mod transactions;
 mod types;
+mod writer;
