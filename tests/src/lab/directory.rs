@@ -35,6 +35,8 @@ pub struct State {
     /// `mac_binding_age_threshold` in seconds.
     pub age_threshold: u32,
     /// The versions of Open vSwitch and OVN.
+    // A lab of an older build says nothing of it, and must not be taken for half removed.
+    #[serde(default)]
     pub ovn: OvnVersion,
 }
 
