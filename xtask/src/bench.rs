@@ -5,10 +5,13 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Map, Value};
 
-use crate::{exec, lab, progress::Progress, workspace::Workspace};
+use crate::{exec, lab, progress::Progress, setup, workspace::Workspace};
 
 /// What the names of bench binaries begin with.
 const PREFIX: &str = "bench_";
+
+/// The bench that runs the versions of the tree too.
+const ON_BOTH_VERSIONS: &str = "versions";
 
 /// Arguments of `bench`.
 #[derive(clap::Args)]
@@ -54,6 +57,9 @@ pub(crate) fn run(
         "no bench has a name that contains {wanted:?}"
     );
     lab::build(workspace, progress)?;
+    if names.contains(&ON_BOTH_VERSIONS) {
+        setup::tree::ensure(workspace, progress)?;
+    }
 
     let mut report = Map::new();
     let mut failed = Vec::new();

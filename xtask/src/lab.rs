@@ -1,6 +1,7 @@
 //! `lab` and `demo`: make the machine ready, build, and hand over to the lab's own binary.
 
 use std::{
+    env,
     ffi::{OsStr, OsString},
     os::unix::process::CommandExt as _,
     process::{Command, ExitCode},
@@ -17,6 +18,8 @@ use crate::{
 
 /// The lab's binary, of the tests crate.
 const LAB: &str = "neighsteer-lab";
+/// What it takes for `--ovn` where that is not given.
+const VERSION_VARIABLE: &str = "NEIGHSTEER_LAB_OVN";
 
 /// Arguments of `lab`.
 #[derive(clap::Args)]
@@ -69,7 +72,12 @@ fn hand_over(
 ) -> anyhow::Result<ExitCode> {
     build(workspace, progress)?;
     // Nobody else waits for the tree.
-    if arguments.iter().any(|argument| names_the_tree(argument)) {
+    let by_environment = env::var_os(VERSION_VARIABLE);
+    if arguments
+        .iter()
+        .chain(&by_environment)
+        .any(|it| names_the_tree(it))
+    {
         tree::ensure(workspace, progress)?;
     }
     let binary = workspace.target().join("release").join(LAB);

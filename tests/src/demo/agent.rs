@@ -30,7 +30,10 @@ pub struct Latency {
 }
 
 /// Waits until the agent steers, and holds the other routers back from floods.
-pub(crate) fn wait_until_steered(lab: &Lab, agent: &mut AgentProcess) -> Result<()> {
+///
+/// # Errors
+/// When it has not after a minute, or ends.
+pub fn wait_until_steered(lab: &Lab, agent: &mut AgentProcess) -> Result<()> {
     let frame = arp_reply(GATEWAY_MAC, GATEWAY_IPV4, BRIDGE_MAC, NODE_IPV4);
     let uplink = lab.uplink();
     let followers = lab.udns().count();

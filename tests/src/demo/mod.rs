@@ -12,7 +12,7 @@ use crate::lab::{FlowSet, Lab, LabError, Network, OvnVersion, Result};
 
 use self::measure::Addresses;
 
-pub use self::agent::Latency;
+pub use self::agent::{Latency, wait_until_steered};
 pub use self::progress::Progress;
 pub use self::report::{FirstPing, Mode, Report, Translation};
 
