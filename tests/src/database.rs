@@ -272,7 +272,8 @@ impl DatabaseServer {
             .spawn()
             .map_err(failed("run ovsdb-server"))?;
         let started = wait_until(START, "ovsdb-server to accept or to end", || {
-            if UnixStream::connect(self.socket()).is_ok() {
+            let control = self.directory.path().join("ctl");
+            if UnixStream::connect(control).is_ok() {
                 return Ok(true);
             }
             match process.try_wait() {
@@ -288,7 +289,8 @@ impl DatabaseServer {
             });
         }
         self.process = Some(process);
-        Ok(())
+        // It answers here only when every remote listens.
+        self.control(&["version"]).map(drop)
     }
 
     /// Kills the server, as a crash would.

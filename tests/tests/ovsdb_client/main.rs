@@ -10,6 +10,7 @@ mod network;
 mod peer;
 mod reconnect;
 mod snapshots;
+mod tls;
 mod transactions;
 mod types;
 mod writer;
