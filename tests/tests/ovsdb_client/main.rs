@@ -2,6 +2,8 @@
 
 mod cluster;
 mod conditions;
+mod conversion;
+mod disk;
 mod failover;
 mod hostile;
 mod load;
