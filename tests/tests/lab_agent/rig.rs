@@ -93,12 +93,16 @@ impl Rig {
 
     /// The agent's status; `Null` while none answers.
     pub fn status(&self) -> Value {
+        let output = self.status_command().output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
+    }
+
+    /// `neighsteer status`, as JSON.
+    pub fn status_command(&self) -> Command {
         let directory = self.lab.state_directory().display().to_string();
-        let mut command = self
-            .lab
+        self.lab
             .neighsteer(&["status", "--output", "json", "--state-dir", &directory])
-            .unwrap();
-        serde_json::from_slice(&command.output().unwrap().stdout).unwrap_or(Value::Null)
+            .unwrap()
     }
 
     /// Waits until the status says something.
