@@ -75,9 +75,10 @@ impl Contention {
         }
     }
 
-    /// The bridge is put right now; the next repair of a fight is due later.
-    pub(super) fn repaired(&mut self, now: Instant) {
-        if let Some(slowed) = &mut self.slowed {
+    /// A pass over the bridge is over; after one that put something right the next repair of a fight
+    /// is due later. The others, such as periodic checks, neither feed the fight nor prolong it.
+    pub(super) fn passed(&mut self, now: Instant, has_repaired: bool) {
+        if has_repaired && let Some(slowed) = &mut self.slowed {
             // The one that this repair answers; what comes after it makes the next pause longer.
             slowed.next = now + slowed.pause;
             slowed.pause = (slowed.pause * 2).min(self.longest);
@@ -191,7 +192,7 @@ mod tests {
         let mut now = start + 11 * SECOND;
         let mut pauses = Vec::new();
         for _ in 0..6 {
-            contention.repaired(now);
+            contention.passed(now, true);
             let Pace::At(next) = contention.disturbed(now + ten) else {
                 panic!("not slowed");
             };
@@ -208,11 +209,33 @@ mod tests {
         let ten = Duration::from_millis(100);
         disturb(&mut contention, start, ten, Duration::from_secs(11));
         let repaired = start + 12 * SECOND;
-        contention.repaired(repaired);
+        contention.passed(repaired, true);
         let quiet = contention.quiet_at().unwrap();
         assert_eq!(quiet, repaired + SECOND + QUIET);
         assert!(contention.contended(quiet - ten));
         assert!(!contention.contended(quiet));
         assert_eq!(contention.disturbed(quiet + ten), Pace::Now);
+    }
+
+    #[test]
+    fn checks_that_find_nothing_to_do_do_not_prolong_a_fight() {
+        let start = Instant::now();
+        let mut contention = Contention::new(CHECK);
+        let ten = Duration::from_millis(100);
+        disturb(&mut contention, start, ten, Duration::from_secs(11));
+        let mut now = start + 11 * SECOND;
+        for _ in 0..6 {
+            contention.passed(now, true);
+            let Pace::At(next) = contention.disturbed(now + ten) else {
+                panic!("not slowed");
+            };
+            now = next;
+        }
+        let last = now;
+        contention.passed(last, true);
+        for nth in 1..=4 {
+            contention.passed(last + CHECK * nth, false);
+        }
+        assert!(!contention.contended(last + CHECK * 4));
     }
 }

@@ -148,7 +148,9 @@ impl BridgeTask {
     async fn pass(&self, now: &mut Situation) {
         let result = self.converge(&now.desired).await;
         let time = Instant::now();
-        now.contention.repaired(time.into_std());
+        // A pass that failed may have done something, and is not to be repeated at once either.
+        let has_repaired = !result.as_ref().is_ok_and(Changes::is_empty);
+        now.contention.passed(time.into_std(), has_repaired);
         now.failures = if result.is_err() { now.failures + 1 } else { 0 };
         now.due = match (&result, now.desired.plan.is_empty()) {
             // Nobody puts anything of ours there; to look at br-int costs more than all the rest.
