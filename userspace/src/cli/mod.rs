@@ -15,6 +15,7 @@ pub mod output;
 pub mod pause;
 pub mod policy;
 pub mod status;
+mod terminal;
 pub mod topology;
 pub mod trace;
 
@@ -23,7 +24,10 @@ use std::{io::Write as _, process::ExitCode, sync::Arc};
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
-use self::output::{Finding, Format, Output};
+use self::{
+    output::{Finding, Format, Output},
+    terminal::Terminal,
+};
 use crate::{
     mirror::{BindingRow, GroupMembers, Settings},
     plan::Gates,
@@ -143,7 +147,7 @@ pub fn main() -> ExitCode {
     if let Err(error) = start_log(cli.log.as_deref().unwrap_or(default), cli.output) {
         return fail(&error);
     }
-    let mut stdout = anstream::AutoStream::auto(std::io::stdout());
+    let mut stdout = Terminal::new(std::io::stdout());
     let result = run(cli, &mut stdout).and_then(|finding| {
         stdout.flush()?;
         Ok(finding)
@@ -152,7 +156,7 @@ pub fn main() -> ExitCode {
         Ok(Finding::Clean) => ExitCode::SUCCESS,
         Ok(Finding::Found) => ExitCode::from(FOUND),
         // Whoever read our output has seen enough.
-        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(_) if stdout.reader_left() => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
 }
@@ -166,7 +170,8 @@ fn fail(error: &anyhow::Error) -> ExitCode {
 fn say(error: &(dyn std::error::Error + 'static)) {
     let text = crate::agent::chain(error);
     // There is nowhere left to say that standard error is closed.
-    let _ = writeln!(anstream::stderr(), "error: {text}");
+    let text = terminal::on_one_line(&text);
+    let _ = writeln!(std::io::stderr(), "error: {text}");
 }
 
 fn start_log(filter: &str, format: Format) -> anyhow::Result<()> {

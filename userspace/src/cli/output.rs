@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use super::terminal::on_one_line;
+
 /// The form of what is printed on standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
@@ -36,12 +38,13 @@ impl Output<'_> {
         writeln!(self.writer)
     }
 
-    /// Prints one line of text.
+    /// Prints one line of text, whatever is in it.
     ///
     /// # Errors
     /// Where standard output is closed or full.
     pub fn line(&mut self, line: impl std::fmt::Display) -> io::Result<()> {
-        writeln!(self.writer, "{line}")
+        let line = line.to_string();
+        writeln!(self.writer, "{}", on_one_line(&line))
     }
 }
 
@@ -52,17 +55,4 @@ pub enum Finding {
     Clean,
     /// A difference, a missing binding, a bad frame: exit code 1.
     Found,
-}
-
-/// Whether an error only says that the reader of our output has gone away.
-#[must_use]
-pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause
-            .downcast_ref::<io::Error>()
-            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-            || cause
-                .downcast_ref::<serde_json::Error>()
-                .is_some_and(|error| error.io_error_kind() == Some(io::ErrorKind::BrokenPipe))
-    })
 }
