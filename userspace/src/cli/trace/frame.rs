@@ -17,6 +17,10 @@ use crate::{
 
 /// What an Ethernet header has (bytes): `ofproto/trace` takes no less.
 const ETHERNET_HEADER: usize = 14;
+/// The longest frame that is handed to `ofproto/trace` (bytes). One of more than 64 KiB makes
+/// ovs-vswitchd 3.1 overwrite its heap and die; no neighbour message and no jumbo frame is as long as
+/// half of that.
+const LONGEST: usize = 32_768;
 
 /// The flags that give the frame.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -118,6 +122,16 @@ pub enum FrameInputError {
         /// Its length.
         length: usize,
     },
+    /// A frame that ovs-vswitchd might not survive.
+    #[error(
+        "frame {index} has {length} bytes, and ovs-vswitchd is not given more than {LONGEST}: cut it off, only its headers matter"
+    )]
+    Long {
+        /// Counted from 1.
+        index: usize,
+        /// Its length.
+        length: usize,
+    },
     /// The node has no address of the message's family.
     #[error("bridge {bridge} has no {family} address of the node: give --to")]
     NoAddress {
@@ -183,6 +197,9 @@ impl FrameArgs {
             let (index, length) = (frames.len() + 1, frame.bytes.len());
             if length < ETHERNET_HEADER {
                 return Err(FrameInputError::Short { index, length });
+            }
+            if length > LONGEST {
+                return Err(FrameInputError::Long { index, length });
             }
             frames.push(frame.bytes.to_vec());
             if !self.each {

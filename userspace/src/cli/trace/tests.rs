@@ -109,6 +109,14 @@ fn hex_that_is_no_frame_is_refused_with_what_is_wrong() {
 }
 
 #[test]
+fn a_frame_that_the_switch_might_not_survive_is_never_handed_to_it() {
+    let frame = |length: usize| format!("0242ac1200030242ac1200010806{}", "00".repeat(length - 14));
+    assert_eq!(hex(&frame(32_768), false).unwrap()[0].len(), 32_768);
+    let message = hex(&frame(32_769), false).unwrap_err().to_string();
+    assert!(message.starts_with("frame 1 has 32769 bytes"), "{message}");
+}
+
+#[test]
 fn the_first_frame_is_taken_or_each() {
     let two = "0242ac1200030242ac120001080600\n0242ac1200030242ac1200010806";
     assert_eq!(hex(two, false).unwrap().len(), 1);
