@@ -37,6 +37,13 @@ pub enum Finding {
         /// What it should do, as ovs-ofctl writes it.
         wanted: String,
     },
+    /// A steering flow that no frame gets to: one flow of a higher priority takes them all.
+    Shadowed {
+        /// The steering flow.
+        flow: Flow,
+        /// The flow above it.
+        by: Flow,
+    },
     /// A steering flow of ours that the design has not, for example of a port that has gone.
     StrayFlow {
         /// The installed flow.
@@ -107,6 +114,16 @@ pub enum Finding {
     },
     /// A flow that hands neighbour or multicast traffic to several gateway routers.
     FanOut(FanOut),
+    /// A measured frame that is not seen by the source alone, though no other finding says why: a
+    /// flow above the steering ones takes it, or one with an action that is not understood.
+    WrongReceivers {
+        /// The frame.
+        frame: TrafficKind,
+        /// Whether the source sees it.
+        source: bool,
+        /// How many followers do.
+        followers: usize,
+    },
     /// The translation of a frame runs into the limit of lookups.
     LookupLimit {
         /// The frame.
@@ -149,6 +166,12 @@ impl fmt::Display for Finding {
             Self::OtherActions { flow, wanted } => {
                 write!(f, "other actions: {wanted} is wanted of {}", brief(flow))
             }
+            Self::Shadowed { flow, by } => write!(
+                f,
+                "no frame gets to the steering flow {}: it is under {}",
+                brief(flow),
+                brief(by)
+            ),
             Self::StrayFlow { flow } => write!(f, "stray flow: {}", brief(flow)),
             Self::FollowerFloods {
                 router,
@@ -195,6 +218,21 @@ impl fmt::Display for Finding {
                 "{port} of {router} has the address {mac}, the bridge {bridge_mac}"
             ),
             Self::FanOut(fan_out) => write!(f, "{fan_out}"),
+            Self::WrongReceivers {
+                frame,
+                source,
+                followers,
+            } => {
+                let source = if *source {
+                    "the source"
+                } else {
+                    "not the source"
+                };
+                write!(
+                    f,
+                    "{frame} by the uplink reaches {source} and {followers} followers: `neighsteer trace` shows the flows that it takes"
+                )
+            }
             Self::LookupLimit { frame, lookups } => write!(
                 f,
                 "{frame} runs into the limit: {lookups} lookups, and the rest of the actions is lost"

@@ -54,6 +54,8 @@ pub struct Lookups {
     pub over_limit: bool,
     /// How many gateway routers see it.
     pub routers: usize,
+    /// Whether the source is one of them.
+    pub source: bool,
 }
 
 /// Checks one bridge against the plan for it with the gate on, which has the flows that must be
@@ -77,7 +79,13 @@ pub fn audit(
     }
     findings.extend(rules::addresses(group));
     let fan_outs = reach::fan_outs(group, observed);
+    let shadowed = rules::shadowed(plan, observed, &fan_outs);
     findings.extend(fan_outs.into_iter().map(Finding::FanOut));
+    findings.extend(shadowed);
+    if steered {
+        let receivers = rules::receivers(&lookups, &findings);
+        findings.extend(receivers);
+    }
     let over = lookups.iter().filter(|it| it.over_limit);
     findings.extend(over.map(|it| Finding::LookupLimit {
         frame: it.frame,

@@ -225,6 +225,16 @@ impl Routers {
             Port::Number(number) => Some(*number),
             Port::Local => None,
         });
+        let is_all = |action: &Action| matches!(action, Action::Other(text) if &**text == "ALL");
+        if flow.actions.iter().any(is_all) {
+            // Whatever their no-flood flag says.
+            return Outputs {
+                routers: self.all.clone(),
+                ports: self.all.len(),
+                floods: true,
+                normal: false,
+            };
+        }
         Outputs {
             routers: numbers.filter(|it| self.all.contains(it)).collect(),
             ports: ports.len(),

@@ -5,11 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use super::{Finding, Observed};
+use super::{FanOut, Finding, Lookups, Observed, TrafficKind, region::Region};
 use crate::{
     ids::OfPort,
     openflow::{
-        Action, Flow, FlowKey, Port,
+        Action, Flow, FlowKey, Port, Protocol,
         unixctl::{FdbEntry, FdbPort},
     },
     plan::{BridgePlan, COOKIE, STEERING_PRIORITY, StaticFdb},
@@ -178,6 +178,69 @@ pub(super) fn addresses(group: &BridgeGroup) -> Vec<Finding> {
                 mac,
                 bridge_mac: group.bridge_mac,
             })
+        })
+        .collect()
+}
+
+/// Steering flows that are installed and do nothing, since one flow above takes all that they would.
+/// One that fans out is a finding already.
+pub(super) fn shadowed(
+    plan: &BridgePlan,
+    observed: &Observed,
+    fan_outs: &[FanOut],
+) -> Vec<Finding> {
+    let flows = || observed.flows.iter().map(|it| &it.flow);
+    let mut findings = Vec::new();
+    for wanted in plan.flows.iter().filter(|flow| is_steering(flow)) {
+        let mut installed = flows().filter(|it| is_steering(it) && it.matches == wanted.matches);
+        let Some(flow) = installed.next() else {
+            continue;
+        };
+        let region = Region {
+            fields: flow.matches.clone(),
+            multicast: false,
+        };
+        let mut above = flows().filter(|it| {
+            (it.table == 0 && it.priority > flow.priority)
+                && region.is_covered_by(&it.matches)
+                && !fan_outs.iter().any(|fan_out| fan_out.flow == **it)
+        });
+        findings.extend(above.next().map(|by| Finding::Shadowed {
+            flow: flow.clone(),
+            by: by.clone(),
+        }));
+    }
+    findings
+}
+
+/// Each of the measured frames is seen by the source and by no other router: whatever the flows look
+/// like, this is what they come to. Where another finding says why not, that is enough.
+pub(super) fn receivers(lookups: &[Lookups], findings: &[Finding]) -> Vec<Finding> {
+    let explains = |finding: &Finding, frame| match finding {
+        Finding::MissingFlow { flow } => is_steering(flow),
+        Finding::FanOut(fan_out) => fan_out.traffic.contains(&frame),
+        Finding::Shadowed { flow, .. } => match frame {
+            TrafficKind::UnicastArp => flow.matches.protocol == Some(Protocol::Arp),
+            TrafficKind::UnicastNa => flow.matches.icmpv6_type == Some(136),
+            _ => false,
+        },
+        Finding::WrongSource { .. }
+        | Finding::FollowerFloods { .. }
+        | Finding::SourceNoFlood { .. }
+        | Finding::PortMissing { .. }
+        // `NORMAL` floods, or follows an entry that it learned from a follower.
+        | Finding::FdbMissing { .. }
+        | Finding::FdbElsewhere { .. } => true,
+        _ => false,
+    };
+    lookups
+        .iter()
+        .filter(|it| !it.over_limit && (!it.source || it.routers > 1))
+        .filter(|it| !findings.iter().any(|finding| explains(finding, it.frame)))
+        .map(|it| Finding::WrongReceivers {
+            frame: it.frame,
+            source: it.source,
+            followers: it.routers.saturating_sub(it.source.into()),
         })
         .collect()
 }

@@ -130,6 +130,7 @@ async fn measure(
             lookups: translation.lookups,
             over_limit: translation.over_limit,
             routers: sights.iter().filter(|it| it.router.is_some()).count(),
+            source: sights.iter().any(|it| it.is_source),
         });
     }
     Ok(measured)

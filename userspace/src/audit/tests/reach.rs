@@ -325,3 +325,11 @@ fn flooded_frames_of_a_router_count_where_a_flow_names_its_port() {
     assert_eq!((found.outputs, found.routers), (2, 2));
     assert_eq!(found.traffic, [TrafficKind::BroadcastArp].into());
 }
+
+#[test]
+fn a_flow_that_outputs_to_all_ports_fans_out_whatever_the_flags_say() {
+    let mut bridge = Bridge::steered();
+    bridge.install("priority=200, arp, actions=ALL");
+    let found = fan_out(&bridge, 0, 200);
+    assert_eq!((found.outputs, found.routers), (3, 3));
+}

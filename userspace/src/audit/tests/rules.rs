@@ -1,4 +1,5 @@
 use super::*;
+use crate::audit::{Lookups, TrafficKind};
 
 #[test]
 fn a_bridge_that_is_as_planned_has_no_finding() {
@@ -144,15 +145,82 @@ fn a_bridge_without_a_steering_flow_is_one_finding() {
 #[test]
 fn a_frame_over_the_limit_is_a_finding() {
     let bridge = Bridge::steered();
-    let lookups = crate::audit::Lookups {
-        frame: crate::audit::TrafficKind::UnicastArp,
+    let lookups = Lookups {
+        frame: TrafficKind::UnicastArp,
         lookups: 4097,
         over_limit: true,
         routers: 81,
+        source: true,
     };
     let audit = audit(&bridge.group, &bridge.plan, &bridge.observed, vec![lookups]);
     assert!(matches!(
         audit.findings[..],
         [Finding::LookupLimit { lookups: 4097, .. }]
     ));
+}
+
+fn measured(frame: TrafficKind, routers: usize, source: bool) -> Lookups {
+    Lookups {
+        frame,
+        lookups: 51,
+        over_limit: false,
+        routers,
+        source,
+    }
+}
+
+#[test]
+fn a_measured_frame_that_does_not_reach_the_source_alone_is_a_finding_whatever_the_flows_say() {
+    let bridge = Bridge::steered();
+    let lookups = vec![
+        measured(TrafficKind::UnicastArp, 0, false),
+        measured(TrafficKind::BroadcastArp, 1, true),
+        measured(TrafficKind::UnicastNa, 3, true),
+        measured(TrafficKind::MulticastNa, 1, false),
+    ];
+    let audit = audit(&bridge.group, &bridge.plan, &bridge.observed, lookups);
+    let wrong = |frame, source, followers| Finding::WrongReceivers {
+        frame,
+        source,
+        followers,
+    };
+    assert_eq!(
+        audit.findings,
+        [
+            wrong(TrafficKind::UnicastArp, false, 0),
+            wrong(TrafficKind::UnicastNa, true, 2),
+            wrong(TrafficKind::MulticastNa, false, 1),
+        ]
+    );
+}
+
+#[test]
+fn a_measured_frame_is_no_finding_of_its_own_where_another_one_says_why() {
+    let mut bridge = Bridge::steered();
+    bridge.install("priority=200, arp, actions=output:3,output:4");
+    let lookups = vec![measured(TrafficKind::UnicastArp, 2, false)];
+    let with_fan_out = audit(
+        &bridge.group,
+        &bridge.plan,
+        &bridge.observed,
+        lookups.clone(),
+    );
+    assert!(matches!(with_fan_out.findings[..], [Finding::FanOut(_)]));
+    bridge.observed.flows.clear();
+    let unsteered = audit(&bridge.group, &bridge.plan, &bridge.observed, lookups);
+    assert_eq!(unsteered.findings, [Finding::NotSteered]);
+}
+
+#[test]
+fn a_steering_flow_under_one_that_takes_all_of_its_frames_is_a_finding() {
+    let mut bridge = Bridge::steered();
+    bridge.install("priority=200, icmp6, icmp_type=135, actions=drop");
+    // Some of the frames only: what is left is steered.
+    bridge.install("priority=110, arp, arp_tpa=10.0.0.1, arp_op=1, actions=drop");
+    bridge.install("priority=110, icmp6, icmp_type=134, dl_vlan=9, actions=drop");
+    let findings = bridge.findings();
+    let [Finding::Shadowed { flow, by }] = &findings[..] else {
+        panic!("{findings:?}");
+    };
+    assert_eq!((flow.matches.icmpv6_type, by.priority), (Some(135), 200));
 }

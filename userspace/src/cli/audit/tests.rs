@@ -10,6 +10,7 @@ fn lookups(frame: TrafficKind, lookups: usize, routers: usize) -> Lookups {
         lookups,
         over_limit: lookups > LOOKUP_LIMIT,
         routers,
+        source: true,
     }
 }
 
