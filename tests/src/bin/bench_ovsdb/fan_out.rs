@@ -13,10 +13,9 @@ use neighsteer_tests::{
     database::DatabaseServer,
     mirroring::{Mirroring, SOURCE, Turn, group},
     raw_database::RawClient,
+    report::Times,
     southbound::{self, now},
 };
-
-use crate::Times;
 
 #[derive(serde::Serialize)]
 pub(crate) struct Report {

@@ -3,7 +3,7 @@
 mod fan_out;
 mod load;
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 use neighsteer_tests::report::Output;
@@ -33,38 +33,6 @@ struct Args {
     /// Only read the bindings behind this socket, for the memory that it takes
     #[arg(long, hide = true)]
     read_from: Option<PathBuf>,
-}
-
-/// Times of one kind, in ms.
-#[derive(Debug, Serialize)]
-struct Times {
-    median_ms: f64,
-    p90_ms: f64,
-    max_ms: f64,
-}
-
-impl Times {
-    fn of(mut samples: Vec<Duration>) -> Self {
-        samples.sort_unstable();
-        let at = |share: f64| {
-            let last = samples.len().saturating_sub(1);
-            let place = (share * f64::from(u32::try_from(last).unwrap_or(u32::MAX))).round();
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "between zero and the last place"
-            )]
-            let place = place as usize;
-            samples
-                .get(place)
-                .map_or(f64::NAN, |sample| sample.as_secs_f64() * 1e3)
-        };
-        Self {
-            median_ms: at(0.5),
-            p90_ms: at(0.9),
-            max_ms: at(1.0),
-        }
-    }
 }
 
 #[derive(Serialize)]

@@ -1,0 +1,382 @@
+//! How fast bindings get to all followers, beside the same rows in hand-packed transactions of a
+//! client that understands nothing, on the same server and in turn.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use neighsteer::{
+    agent::{
+        databases::{MAC_BINDING, MAC_BINDING_COLUMNS},
+        mirroring::Clock,
+    },
+    mirror::Settings,
+    ovsdb::{Clause, Client, MonitorRequest, Operation, Remote, Snapshot, TableRequest, Uuid},
+};
+use neighsteer_tests::{
+    database::DatabaseServer,
+    mirroring::{Mirroring, SOURCE, Turn, follower_port, group},
+    raw_database::RawClient,
+    report::Times,
+    southbound::{self, NEIGHBOUR_MAC, now},
+};
+
+/// Rows of a hand-packed transaction: beyond this a server gets slower per row.
+const RAW_ROWS: usize = 1_000;
+/// For how long rows live, seconds: longer than the bench takes.
+const AGE: &str = "3600";
+
+/// Rows a second, and how they compare.
+#[derive(serde::Serialize)]
+pub(crate) struct Rates {
+    /// By hand.
+    pub(crate) raw: f64,
+    /// By the mirror.
+    pub(crate) mirror: f64,
+    /// `mirror` by `raw`.
+    pub(crate) ratio: f64,
+}
+
+#[derive(serde::Serialize)]
+pub(crate) struct Report {
+    pub(crate) followers: usize,
+    /// Bindings of the source at once.
+    pub(crate) burst: usize,
+    pub(crate) rounds: usize,
+    /// Rows that were not there.
+    pub(crate) first: Rates,
+    /// Rows that get another timestamp.
+    pub(crate) refresh: Rates,
+    /// Time of a round by hand, first time.
+    pub(crate) raw: Times,
+    /// From the source's rows seen to the last follower's committed, first time.
+    pub(crate) mirror: Times,
+}
+
+/// A refresh of one row a follower, addressed by port and address instead of by row.
+#[derive(serde::Serialize)]
+pub(crate) struct Naive {
+    /// Rows in the table.
+    pub(crate) table: usize,
+    /// Rows a second by `logical_port` and `ip`.
+    pub(crate) by_port_and_ip: f64,
+    /// Rows a second by `_uuid`.
+    pub(crate) by_uuid: f64,
+    /// `by_uuid` by `by_port_and_ip`.
+    pub(crate) ratio: f64,
+}
+
+/// A server, the mirror on it, and others who write.
+struct Bench {
+    server: DatabaseServer,
+    datapaths: Vec<Uuid>,
+    agent: Mirroring,
+    writer: Client,
+    raw: RawClient,
+}
+
+/// What is waited for.
+#[derive(Default)]
+struct Progress {
+    seen: Option<Instant>,
+    committed: usize,
+    added: usize,
+    modified: usize,
+    deleted: usize,
+    failed: Option<String>,
+}
+
+impl Progress {
+    fn note(&mut self, turn: &Turn) {
+        match turn {
+            Turn::Changes(batch) => {
+                for change in &batch.changes {
+                    let port = change
+                        .new
+                        .as_ref()
+                        .and_then(|row| row.string("logical_port").ok());
+                    if port.as_deref() == Some(SOURCE) {
+                        self.seen.get_or_insert_with(Instant::now);
+                    }
+                    match (&change.old, &change.new) {
+                        (None, _) => self.added += 1,
+                        (_, None) => self.deleted += 1,
+                        _ => self.modified += 1,
+                    }
+                }
+            }
+            Turn::Written(operations, Ok(_)) => self.committed += operations.len(),
+            Turn::Other => {}
+            other => self.failed = Some(format!("{other:?}")),
+        }
+    }
+}
+
+impl Bench {
+    async fn start(followers: usize) -> anyhow::Result<Self> {
+        let server = DatabaseServer::start(DatabaseServer::SOUTHBOUND)?;
+        let writer = southbound::writer(server.remote()).await?;
+        let datapaths = southbound::datapaths(&writer, followers + 1).await?;
+        let settings = Settings {
+            // Every refresh is passed on at once.
+            cooldown_ms: Some(0),
+            coalesce_ms: 0,
+            ..Settings::default()
+        };
+        let group = group(&datapaths, AGE)?;
+        let remotes = vec![server.remote()];
+        let mut agent =
+            Mirroring::start(remotes, &group, Clock::start(), settings, |it| it).await?;
+        // The answer to the new condition.
+        agent.turn().await?;
+        let raw = RawClient::connect(&server.socket())?;
+        Ok(Self {
+            server,
+            datapaths,
+            agent,
+            writer,
+            raw,
+        })
+    }
+
+    async fn until(
+        &mut self,
+        progress: &mut Progress,
+        what: &str,
+        holds: impl Fn(&Progress) -> bool,
+    ) -> anyhow::Result<()> {
+        if holds(progress) {
+            return Ok(());
+        }
+        let observe = |turn: &Turn, _: &_| {
+            progress.note(turn);
+            progress.failed.is_some() || holds(progress)
+        };
+        self.agent.until(what, observe).await?;
+        ensure!(progress.failed.is_none(), "{:?}", progress.failed);
+        Ok(())
+    }
+
+    /// Sends requests one after the other; how long that took.
+    fn send(&mut self, requests: &[Vec<u8>]) -> anyhow::Result<Duration> {
+        let start = Instant::now();
+        for request in requests {
+            let (_, end) = self.raw.call(request)?;
+            let end = String::from_utf8_lossy(&end);
+            ensure!(!end.contains("\"details\""), "{end}");
+        }
+        Ok(start.elapsed())
+    }
+
+    /// Bindings of the source, or of every follower, by hand.
+    fn inserts(&self, ips: &[String]) -> Vec<String> {
+        let timestamp = now();
+        let row = |(number, datapath): (usize, &Uuid), ip: &String| {
+            let port = follower_port(number);
+            format!(
+                r#"{{"op":"insert","table":"MAC_Binding","row":{{"logical_port":"{port}","datapath":["uuid","{datapath}"],"ip":"{ip}","mac":"{NEIGHBOUR_MAC}","timestamp":{timestamp}}}}}"#
+            )
+        };
+        let followers = || self.datapaths.iter().enumerate().skip(1);
+        ips.iter()
+            .flat_map(|ip| followers().map(move |follower| row(follower, ip)))
+            .collect()
+    }
+
+    async fn learn(&self, ips: &[String]) -> anyhow::Result<()> {
+        let datapath = *self.datapaths.first().context("no source")?;
+        let rows: Vec<Operation> = ips
+            .iter()
+            .map(|ip| southbound::insert(SOURCE, datapath, ip, now()))
+            .collect();
+        self.writer.transact(&rows).await?;
+        Ok(())
+    }
+
+    /// The source's rows get the present time.
+    async fn refresh(&self) -> anyhow::Result<()> {
+        let update = Operation::update(MAC_BINDING)
+            .filter(Clause::equal("logical_port", SOURCE))
+            .set("timestamp", now());
+        self.writer.transact(&[update.into()]).await?;
+        Ok(())
+    }
+
+    /// Deletes all rows, `rows` of which the agent knows; the source's first, lest the mirror put
+    /// back the others.
+    async fn clear(&mut self, rows: usize) -> anyhow::Result<()> {
+        let all = || Operation::delete(MAC_BINDING);
+        let source = all().filter(Clause::equal("logical_port", SOURCE));
+        self.writer.transact(&[source.into()]).await?;
+        self.writer.transact(&[all().into()]).await?;
+        let mut progress = Progress::default();
+        self.until(&mut progress, "deleted rows", |it| it.deleted >= rows)
+            .await
+    }
+
+    /// The followers' rows as they are.
+    async fn rows(&self) -> anyhow::Result<Vec<(Uuid, String, String)>> {
+        let table = TableRequest::new(MAC_BINDING, MAC_BINDING_COLUMNS);
+        let remotes: [Remote; 1] = [self.server.remote()];
+        let patience = Duration::from_secs(60);
+        let request = MonitorRequest::new().table(table);
+        let snapshot = Snapshot::fetch(&remotes, "OVN_Southbound", request, patience).await?;
+        let rows = snapshot.tables.get(MAC_BINDING).context("no such table")?;
+        let followers = rows.iter().filter_map(|(uuid, row)| {
+            let port = row.string("logical_port").ok()?;
+            let ip = row.string("ip").ok()?;
+            (&*port != SOURCE).then(|| (*uuid, port.to_string(), ip.to_string()))
+        });
+        Ok(followers.collect())
+    }
+
+    /// One round of a burst by hand and one by the mirror, first time and refresh: the four times.
+    async fn round(&mut self, ips: &[String]) -> anyhow::Result<[Duration; 4]> {
+        let rows = ips.len() * (self.datapaths.len() - 1);
+        let inserts = transactions(&self.inserts(ips));
+        let raw_first = self.send(&inserts)?;
+        // The agent must have seen the rows, or their coming and going is no news to it.
+        let mut progress = Progress::default();
+        self.until(&mut progress, "rows by hand", |it| it.added >= rows)
+            .await?;
+        let updates: Vec<String> = self
+            .rows()
+            .await?
+            .iter()
+            .map(|(uuid, ..)| update(&format!(r#"["_uuid","==",["uuid","{uuid}"]]"#)))
+            .collect();
+        let raw_refresh = self.send(&transactions(&updates))?;
+        self.until(&mut progress, "updates by hand", |it| it.modified >= rows)
+            .await?;
+        self.clear(rows).await?;
+
+        self.learn(ips).await?;
+        let first = self.mirrored(rows, true).await?;
+        self.refresh().await?;
+        let refresh = self.mirrored(rows, false).await?;
+        self.clear(rows + ips.len()).await?;
+        Ok([raw_first, raw_refresh, first, refresh])
+    }
+
+    /// From the source's rows seen to the last follower's committed.
+    async fn mirrored(&mut self, rows: usize, new: bool) -> anyhow::Result<Duration> {
+        let mut progress = Progress::default();
+        self.until(&mut progress, "followers' rows", |it| it.committed >= rows)
+            .await?;
+        let time = progress
+            .seen
+            .context("the source's rows were not seen")?
+            .elapsed();
+        // Answers overtake the rows: those come too.
+        let there = move |it: &Progress| {
+            if new {
+                it.added > rows
+            } else {
+                it.modified > rows
+            }
+        };
+        self.until(&mut progress, "followers' rows by the monitor", there)
+            .await?;
+        Ok(time)
+    }
+}
+
+/// An update of the rows that match.
+fn update(clauses: &str) -> String {
+    let timestamp = now();
+    format!(
+        r#"{{"op":"update","table":"MAC_Binding","where":[{clauses}],"row":{{"timestamp":{timestamp}}}}}"#
+    )
+}
+
+/// Operations packed into requests.
+fn transactions(operations: &[String]) -> Vec<Vec<u8>> {
+    let request = |operations: &[String]| {
+        let operations = operations.join(",");
+        format!(r#"{{"id":1,"method":"transact","params":["OVN_Southbound",{operations}]}}"#)
+            .into_bytes()
+    };
+    operations.chunks(RAW_ROWS).map(request).collect()
+}
+
+/// Bursts of so many bindings, `rounds` times.
+pub(crate) async fn measure(
+    followers: usize,
+    burst: usize,
+    rounds: usize,
+) -> anyhow::Result<Report> {
+    ensure!(
+        rounds > 0 && burst > 0,
+        "at least one binding, once, is needed"
+    );
+    let mut bench = Bench::start(followers).await?;
+    let mut times: [Vec<Duration>; 4] = Default::default();
+    for round in 0..rounds {
+        let ips: Vec<String> = (0..burst)
+            .map(|ip| format!("10.{}.{}.{ip}", round / 250, round % 250))
+            .collect();
+        let round = bench.round(&ips).await?;
+        for (times, time) in times.iter_mut().zip(round) {
+            times.push(time);
+        }
+    }
+    let [raw_first, raw_refresh, first, refresh] = times;
+    let rows = burst * followers;
+    Ok(Report {
+        followers,
+        burst,
+        rounds,
+        first: rates(rows, &raw_first, &first),
+        refresh: rates(rows, &raw_refresh, &refresh),
+        raw: Times::of(raw_first),
+        mirror: Times::of(first),
+    })
+}
+
+/// Rows a second over all rounds.
+fn rates(rows: usize, raw: &[Duration], mirror: &[Duration]) -> Rates {
+    let float = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
+    let rate = |times: &[Duration]| {
+        let all: Duration = times.iter().sum();
+        float(rows * times.len()) / all.as_secs_f64()
+    };
+    let (raw, mirror) = (rate(raw), rate(mirror));
+    Rates {
+        raw,
+        mirror,
+        ratio: mirror / raw,
+    }
+}
+
+/// The naive way, in a table of `burst` bindings of every follower.
+pub(crate) async fn naive(followers: usize, burst: usize) -> anyhow::Result<Naive> {
+    let mut bench = Bench::start(followers).await?;
+    let ips: Vec<String> = (0..burst).map(|ip| format!("10.1.1.{ip}")).collect();
+    let inserts = transactions(&bench.inserts(&ips));
+    bench.send(&inserts)?;
+    let rows = bench.rows().await?;
+    let one: Vec<_> = rows
+        .iter()
+        .filter(|(.., ip)| ips.first() == Some(ip))
+        .collect();
+    let by_uuid: Vec<String> = one
+        .iter()
+        .map(|(uuid, ..)| update(&format!(r#"["_uuid","==",["uuid","{uuid}"]]"#)))
+        .collect();
+    let by_port: Vec<String> = one
+        .iter()
+        .map(|(_, port, ip)| {
+            update(&format!(
+                r#"["logical_port","==","{port}"],["ip","==","{ip}"]"#
+            ))
+        })
+        .collect();
+    let by_uuid = bench.send(&transactions(&by_uuid))?;
+    let by_port = bench.send(&transactions(&by_port))?;
+    let rates = rates(one.len(), &[by_port], &[by_uuid]);
+    Ok(Naive {
+        table: rows.len(),
+        by_port_and_ip: rates.raw,
+        by_uuid: rates.mirror,
+        ratio: rates.ratio,
+    })
+}
