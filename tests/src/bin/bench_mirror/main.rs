@@ -94,8 +94,12 @@ fn print(report: &Report) {
         );
         for (what, rates) in [("first time", &run.first), ("refresh", &run.refresh)] {
             println!(
-                "  {what:<10} by hand {:>8.0} rows/s, mirror {:>8.0} rows/s: ratio {:.2}",
-                rates.raw, rates.mirror, rates.ratio
+                "  {what:<10} by hand {:>6.0} rows/s, mirror {:>6.0} rows/s: ratio {:.2} ({:.2} of {:.0} rows/s by hand that nobody monitors)",
+                rates.raw,
+                rates.mirror,
+                rates.ratio,
+                rates.mirror / rates.unmonitored,
+                rates.unmonitored
             );
         }
         println!(

@@ -28,7 +28,10 @@ const AGE: &str = "3600";
 /// Rows a second, and how they compare.
 #[derive(serde::Serialize)]
 pub(crate) struct Rates {
-    /// By hand.
+    /// By hand, of rows that nobody monitors: what the server can do at most.
+    pub(crate) unmonitored: f64,
+    /// By hand, of the rows that the mirror monitors and reads at the same time, as it must whoever
+    /// writes them.
     pub(crate) raw: f64,
     /// By the mirror.
     pub(crate) mirror: f64,
@@ -71,7 +74,7 @@ struct Bench {
     datapaths: Vec<Uuid>,
     agent: Mirroring,
     writer: Client,
-    raw: RawClient,
+    raw: Option<RawClient>,
 }
 
 /// What is waited for.
@@ -134,7 +137,7 @@ impl Bench {
             datapaths,
             agent,
             writer,
-            raw,
+            raw: Some(raw),
         })
     }
 
@@ -156,22 +159,37 @@ impl Bench {
         Ok(())
     }
 
-    /// Sends requests one after the other; how long that took.
-    fn send(&mut self, requests: &[Vec<u8>]) -> anyhow::Result<Duration> {
-        let start = Instant::now();
-        for request in requests {
-            let (_, end) = self.raw.call(request)?;
-            let end = String::from_utf8_lossy(&end);
-            ensure!(!end.contains("\"details\""), "{end}");
-        }
-        Ok(start.elapsed())
+    /// Sends requests one after the other, while the mirror reads what it is told; how long that took.
+    async fn send(&mut self, requests: Vec<Vec<u8>>) -> anyhow::Result<(Duration, Progress)> {
+        let mut raw = self.raw.take().context("the raw client is gone")?;
+        let mut sending = tokio::task::spawn_blocking(move || {
+            let start = Instant::now();
+            for request in &requests {
+                let (_, end) = raw.call(request)?;
+                let end = String::from_utf8_lossy(&end);
+                ensure!(!end.contains("\"details\""), "{end}");
+            }
+            Ok((start.elapsed(), raw))
+        });
+        let mut progress = Progress::default();
+        let (time, raw) = loop {
+            tokio::select! {
+                sent = &mut sending => break sent??,
+                turn = self.agent.turn() => progress.note(&turn?),
+            }
+        };
+        self.raw = Some(raw);
+        Ok((time, progress))
     }
 
-    /// Bindings of the source, or of every follower, by hand.
-    fn inserts(&self, ips: &[String]) -> Vec<String> {
+    /// Bindings of every follower by hand, on the followers' ports or on those of nobody.
+    fn inserts(&self, ips: &[String], monitored: bool) -> Vec<String> {
         let timestamp = now();
         let row = |(number, datapath): (usize, &Uuid), ip: &String| {
-            let port = follower_port(number);
+            let mut port = follower_port(number);
+            if !monitored {
+                port.push_str("_of_nobody");
+            }
             format!(
                 r#"{{"op":"insert","table":"MAC_Binding","row":{{"logical_port":"{port}","datapath":["uuid","{datapath}"],"ip":"{ip}","mac":"{NEIGHBOUR_MAC}","timestamp":{timestamp}}}}}"#
             )
@@ -229,32 +247,37 @@ impl Bench {
         Ok(followers.collect())
     }
 
-    /// One round of a burst by hand and one by the mirror, first time and refresh: the four times.
-    async fn round(&mut self, ips: &[String]) -> anyhow::Result<[Duration; 4]> {
+    /// The times of one round: by hand unmonitored, by hand, and by the mirror, each for the first
+    /// time and for a refresh.
+    async fn round(&mut self, ips: &[String]) -> anyhow::Result<[Duration; 6]> {
         let rows = ips.len() * (self.datapaths.len() - 1);
-        let inserts = transactions(&self.inserts(ips));
-        let raw_first = self.send(&inserts)?;
-        // The agent must have seen the rows, or their coming and going is no news to it.
-        let mut progress = Progress::default();
-        self.until(&mut progress, "rows by hand", |it| it.added >= rows)
-            .await?;
-        let updates: Vec<String> = self
-            .rows()
-            .await?
-            .iter()
-            .map(|(uuid, ..)| update(&format!(r#"["_uuid","==",["uuid","{uuid}"]]"#)))
-            .collect();
-        let raw_refresh = self.send(&transactions(&updates))?;
-        self.until(&mut progress, "updates by hand", |it| it.modified >= rows)
-            .await?;
-        self.clear(rows).await?;
-
+        let mut times = Vec::new();
+        for monitored in [false, true] {
+            let wanted = if monitored { rows } else { 0 };
+            let inserts = transactions(&self.inserts(ips, monitored));
+            let (first, mut progress) = self.send(inserts).await?;
+            // The agent must have seen the rows, or their coming and going is no news to it.
+            self.until(&mut progress, "rows by hand", |it| it.added >= wanted)
+                .await?;
+            let updates: Vec<String> = self
+                .rows()
+                .await?
+                .iter()
+                .map(|(uuid, ..)| update(&format!(r#"["_uuid","==",["uuid","{uuid}"]]"#)))
+                .collect();
+            let (refresh, mut progress) = self.send(transactions(&updates)).await?;
+            self.until(&mut progress, "updates by hand", |it| it.modified >= wanted)
+                .await?;
+            self.clear(wanted).await?;
+            times.extend([first, refresh]);
+        }
         self.learn(ips).await?;
         let first = self.mirrored(rows, true).await?;
         self.refresh().await?;
         let refresh = self.mirrored(rows, false).await?;
         self.clear(rows + ips.len()).await?;
-        Ok([raw_first, raw_refresh, first, refresh])
+        times.extend([first, refresh]);
+        times.try_into().ok().context("six times")
     }
 
     /// From the source's rows seen to the last follower's committed.
@@ -309,7 +332,7 @@ pub(crate) async fn measure(
         "at least one binding, once, is needed"
     );
     let mut bench = Bench::start(followers).await?;
-    let mut times: [Vec<Duration>; 4] = Default::default();
+    let mut times: [Vec<Duration>; 6] = Default::default();
     for round in 0..rounds {
         let ips: Vec<String> = (0..burst)
             .map(|ip| format!("10.{}.{}.{ip}", round / 250, round % 250))
@@ -319,28 +342,40 @@ pub(crate) async fn measure(
             times.push(time);
         }
     }
-    let [raw_first, raw_refresh, first, refresh] = times;
+    let [
+        alone_first,
+        alone_refresh,
+        raw_first,
+        raw_refresh,
+        first,
+        refresh,
+    ] = times;
     let rows = burst * followers;
     Ok(Report {
         followers,
         burst,
         rounds,
-        first: rates(rows, &raw_first, &first),
-        refresh: rates(rows, &raw_refresh, &refresh),
+        first: rates(rows, [&alone_first, &raw_first, &first]),
+        refresh: rates(rows, [&alone_refresh, &raw_refresh, &refresh]),
         raw: Times::of(raw_first),
         mirror: Times::of(first),
     })
 }
 
+fn float(number: usize) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
 /// Rows a second over all rounds.
-fn rates(rows: usize, raw: &[Duration], mirror: &[Duration]) -> Rates {
-    let float = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
-    let rate = |times: &[Duration]| {
-        let all: Duration = times.iter().sum();
-        float(rows * times.len()) / all.as_secs_f64()
-    };
-    let (raw, mirror) = (rate(raw), rate(mirror));
+fn rate(rows: usize, times: &[Duration]) -> f64 {
+    let all: Duration = times.iter().sum();
+    float(rows * times.len()) / all.as_secs_f64()
+}
+
+fn rates(rows: usize, times: [&[Duration]; 3]) -> Rates {
+    let [unmonitored, raw, mirror] = times.map(|times| rate(rows, times));
     Rates {
+        unmonitored,
         raw,
         mirror,
         ratio: mirror / raw,
@@ -351,8 +386,8 @@ fn rates(rows: usize, raw: &[Duration], mirror: &[Duration]) -> Rates {
 pub(crate) async fn naive(followers: usize, burst: usize) -> anyhow::Result<Naive> {
     let mut bench = Bench::start(followers).await?;
     let ips: Vec<String> = (0..burst).map(|ip| format!("10.1.1.{ip}")).collect();
-    let inserts = transactions(&bench.inserts(&ips));
-    bench.send(&inserts)?;
+    let inserts = transactions(&bench.inserts(&ips, true));
+    bench.send(inserts).await?;
     let rows = bench.rows().await?;
     let one: Vec<_> = rows
         .iter()
@@ -370,13 +405,13 @@ pub(crate) async fn naive(followers: usize, burst: usize) -> anyhow::Result<Naiv
             ))
         })
         .collect();
-    let by_uuid = bench.send(&transactions(&by_uuid))?;
-    let by_port = bench.send(&transactions(&by_port))?;
-    let rates = rates(one.len(), &[by_port], &[by_uuid]);
+    let (by_uuid, _) = bench.send(transactions(&by_uuid)).await?;
+    let (by_port, _) = bench.send(transactions(&by_port)).await?;
+    let (by_uuid, by_port_and_ip) = (rate(one.len(), &[by_uuid]), rate(one.len(), &[by_port]));
     Ok(Naive {
         table: rows.len(),
-        by_port_and_ip: rates.raw,
-        by_uuid: rates.mirror,
-        ratio: rates.ratio,
+        by_port_and_ip,
+        by_uuid,
+        ratio: by_uuid / by_port_and_ip,
     })
 }
