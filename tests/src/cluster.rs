@@ -100,6 +100,25 @@ impl Cluster {
         Ok((former, self.leader()?))
     }
 
+    /// Makes this member the leader.
+    ///
+    /// # Errors
+    /// Where a server does not do as it should.
+    pub fn lead(&mut self, member: usize) -> Result<(), DatabaseError> {
+        loop {
+            if self.leader()? == member || self.transfer()?.1 == member {
+                return Ok(());
+            }
+            // A leader always hands over to the same one; whom the others elect is open.
+            let leader = self.leader()?;
+            if leader != member {
+                self.members[leader].kill()?;
+                self.leader()?;
+                self.members[leader].resurrect()?;
+            }
+        }
+    }
+
     /// The sockets of all members.
     #[must_use]
     pub fn remotes(&self) -> Vec<Remote> {

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use neighsteer::ovsdb::{
-    MonitorRequest, Operation, Options, Remote, SessionError, Snapshot, UnfitServer,
-};
+use neighsteer::ovsdb::{MonitorRequest, Options, Remote, SessionError, Snapshot, UnfitServer};
 use neighsteer_tests::{cluster::Cluster, database::DatabaseServer};
 
 use crate::{
@@ -59,7 +57,7 @@ async fn leader_that_is_killed_is_replaced_by_the_next_one() {
         let written = writer.stop().await;
         writer::check(&mut peer, &written, options(cluster.remotes(), true)).await;
         if leader_only {
-            assert!(!peer.errors.is_empty());
+            assert!(peer.synced > 1);
         }
     }
 }
@@ -105,7 +103,7 @@ async fn client_that_does_not_need_the_leader_stays_when_the_lead_moves() {
 
 #[tokio::test]
 async fn follower_alone_is_waited_at_until_it_leads() {
-    let cluster = start();
+    let mut cluster = start();
     let follower = cluster.follower().unwrap();
     let remote = cluster.members[follower].remote();
     let mut peer = Peer::connect(options(vec![remote.clone()], true));
@@ -127,16 +125,9 @@ async fn follower_alone_is_waited_at_until_it_leads() {
     )
     .await
     .unwrap();
-    {
-        while cluster.leader().unwrap() != follower {
-            cluster.transfer().unwrap();
-        }
-    }
+    cluster.lead(follower).unwrap();
     peer.until(|peer| peer.synced == 1).await;
-    peer.client
-        .transact(&[Operation::comment("written at last")])
-        .await
-        .unwrap();
+    peer.datapath().await;
 }
 
 #[tokio::test]

@@ -105,7 +105,17 @@ impl Peer {
     pub(crate) async fn datapath(&self) -> Uuid {
         let key = fastrand::i64(1..16_777_215);
         let insert = Operation::insert("Datapath_Binding").set("tunnel_key", key);
-        let results = self.client.transact(&[insert.into()]).await.unwrap();
+        let inserted = timeout(DEADLINE, async {
+            loop {
+                match self.client.transact(&[insert.clone().into()]).await {
+                    Ok(results) => return results,
+                    // A cluster may be between two leaders.
+                    Err(error) => assert!(error.changed_nothing(), "{error:?}"),
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        });
+        let results = inserted.await.expect("a commit in time");
         match results[..] {
             [OperationResult::Inserted(uuid)] => uuid,
             _ => panic!("{results:?}"),

@@ -1,8 +1,11 @@
 //! Writes while something goes wrong, and knows afterwards what must be there.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use neighsteer::ovsdb::{Client, Operation, Options, Snapshot, Uuid};
+use neighsteer::ovsdb::{Client, Options, Snapshot, Uuid};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use crate::peer::{DEADLINE, Peer, binding};
@@ -15,8 +18,8 @@ pub(crate) struct Writer {
 }
 
 /// What became of the inserts.
-#[derive(Default)]
 pub(crate) struct Written {
+    datapath: Uuid,
     committed: BTreeSet<Uuid>,
     changed_nothing: BTreeSet<Uuid>,
 }
@@ -26,7 +29,11 @@ impl Writer {
         let (stop, stopped) = watch::channel(false);
         let (count, committed) = watch::channel(0);
         let task = tokio::spawn(async move {
-            let mut written = Written::default();
+            let mut written = Written {
+                datapath,
+                committed: BTreeSet::new(),
+                changed_nothing: BTreeSet::new(),
+            };
             let mut number = 0_u32;
             while !*stopped.borrow() {
                 number += 1;
@@ -67,26 +74,33 @@ impl Writer {
 }
 
 /// Checks that nothing is lost and nothing wrong: every commit is there, nothing is there that was
-/// refused, and the peer has what any fit server of `options` has.
+/// refused, and the peer has what a server of `options` has.
 pub(crate) async fn check(peer: &mut Peer, written: &Written, options: Options) {
-    let snapshot = timeout(DEADLINE, async {
+    let name = format!("marker{}", fastrand::u64(..));
+    let checked = timeout(DEADLINE, async {
+        // The last commit of all: whoever has it has everything before it.
+        let marker = loop {
+            let (uuid, insert) = binding(written.datapath, &name, "10.0.0.2");
+            match peer.client.transact(&[insert]).await {
+                Ok(_) => break uuid,
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        };
         loop {
-            // A marker makes sure that the peer has heard of all before it.
-            let marker = Operation::insert("Datapath_Binding")
-                .set("tunnel_key", fastrand::i64(1..16_777_215));
-            if peer.client.transact(&[marker.into()]).await.is_ok()
-                && let Ok(snapshot) = Snapshot::fetch_with(options.clone()).await
-            {
-                return snapshot;
+            // A leader that was paused may take itself for one a moment longer.
+            if let Ok(snapshot) = Snapshot::fetch_with(options.clone()).await {
+                let rows: BTreeMap<_, _> = snapshot
+                    .rows("MAC_Binding")
+                    .map(|(uuid, row)| (uuid, row.clone()))
+                    .collect();
+                if rows.contains_key(&marker) {
+                    break rows;
+                }
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
-    let snapshot = snapshot.await.expect("a snapshot in time");
-    let rows: std::collections::BTreeMap<_, _> = snapshot
-        .rows("MAC_Binding")
-        .map(|(uuid, row)| (uuid, row.clone()))
-        .collect();
+    let rows = checked.await.expect("a commit and a snapshot in time");
     peer.until(|peer| peer.rows == rows).await;
     for uuid in &written.committed {
         assert!(rows.contains_key(uuid), "a committed row is lost");
