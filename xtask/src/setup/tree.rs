@@ -82,17 +82,18 @@ fn is_complete(tree: &Path) -> bool {
 fn make(folder: &Path, progress: &Progress) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let tree = folder.join(RELEASE);
+    let step = progress.step(format!(
+        "making a Debian 13 tree with OVN {OVN} and Open vSwitch"
+    ));
     // Another xtask may be at it: it goes first, and what it leaves is taken.
     let lock = folder.join("lock");
     let lock = File::create(&lock)
         .and_then(|file| file.lock().map(|()| file))
         .with_context(|| format!("cannot lock {}", lock.display()))?;
     if is_complete(&tree) {
+        step.clear();
         return Ok(());
     }
-    let step = progress.step(format!(
-        "making a Debian 13 tree with OVN {OVN} and Open vSwitch"
-    ));
     let part = folder.join(format!("{RELEASE}.part"));
     remove(&part)?;
     let (download, unpacked) = (part.join("download"), part.join("tree"));
