@@ -3,15 +3,15 @@
 mod load;
 mod measure;
 mod rows;
-mod times;
 
 use std::{fmt::Display, process::ExitCode};
 
 use clap::Parser;
-use neighsteer_tests::{lab::OvnVersion, report::Output};
+use neighsteer_tests::{
+    lab::OvnVersion,
+    report::{Output, Times},
+};
 use serde::Serialize;
-
-use crate::times::Times;
 
 /// Measures first packets, a gateway that changes its MAC and a thundering herd.
 #[derive(Parser)]

@@ -16,11 +16,12 @@ use neighsteer_tests::{
         AgentProcess, BRIDGE, BRIDGE_MAC, FlowSet, GATEWAY_IPV4, GATEWAY_IPV6, GATEWAY_MAC, Lab,
         NODE_IPV4, Network, OvnVersion, Versions, wait_until,
     },
+    report::Times,
 };
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{load, rows, times::Times};
+use crate::{load, rows};
 
 const PING: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -149,14 +150,12 @@ impl Bench<'_> {
             );
             // It is known since its ping.
             self.announced(ip.into(), before, arp_announcement(before, ip))?;
-            let all = self.mirror_rows()?;
+            let before_this = self.put_back()?;
             rows::delete_followers(self.lab, ip.into())?;
             put_back.push(rows::wait(self.lab, ip.into(), before, self.routers)?);
-            self.wait_until_mirror_sees(|rows| rows >= all)?;
+            self.wait_until_put_back(before_this + self.routers - 1)?;
             // Put back a moment ago, they wait for the cooldown to be over or for the source.
             rows::delete_followers(self.lab, ip.into())?;
-            // One transaction is seen at once; the source may learn something beside it.
-            self.wait_until_mirror_sees(|rows| rows + self.routers / 2 < all)?;
             herd.push(self.announced(ip.into(), after, arp_announcement(after, ip))?);
         }
         let [mac_change_ipv4, mac_change_ipv6] = mac_changes;
@@ -180,21 +179,22 @@ impl Bench<'_> {
         Ok(self.lab.ping(self.pod, host, PING)?)
     }
 
-    /// The rows of source and followers that the agent knows.
-    fn mirror_rows(&self) -> anyhow::Result<usize> {
+    /// The rows that the agent has put back.
+    fn put_back(&self) -> anyhow::Result<usize> {
         let state = self.lab.state_directory().display().to_string();
         let arguments = ["status", "--output", "json", "--state-dir", &state];
         let output = self.lab.neighsteer(&arguments)?.output()?;
         let status: Value = serde_json::from_slice(&output.stdout)?;
-        let rows = status["mirror"][BRIDGE]["rows"].as_u64();
-        Ok(usize::try_from(rows.context("no rows in the status")?)?)
+        let rows = status["mirror"][BRIDGE]["counters"]["writes"]["put_back"].as_u64();
+        Ok(usize::try_from(rows.context("no writes in the status")?)?)
     }
 
-    fn wait_until_mirror_sees(&self, wanted: impl Fn(usize) -> bool) -> anyhow::Result<()> {
-        let what = "the agent to see what became of the rows";
-        wait_until(PATIENCE, what, || match self.mirror_rows() {
-            Ok(rows) if wanted(rows) => Ok(()),
-            Ok(rows) => Err(format!("{rows} rows")),
+    /// Waits until the agent knows that its rows are there.
+    fn wait_until_put_back(&self, rows: usize) -> anyhow::Result<()> {
+        let what = format!("{rows} rows put back");
+        wait_until(PATIENCE, what, || match self.put_back() {
+            Ok(seen) if seen >= rows => Ok(()),
+            Ok(seen) => Err(format!("{seen}")),
             Err(error) => Err(format!("{error:#}")),
         })?;
         Ok(())
