@@ -1,10 +1,14 @@
 //! What the mirror costs and how fast it is: beside the least that could be done, and on a node.
 
+mod amplification;
+mod first_ping;
+mod memory;
+mod node;
 mod throughput;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum as _};
 use neighsteer_tests::report::Output;
 use serde::Serialize;
 
@@ -21,12 +25,36 @@ struct Args {
     /// The form of the report
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
+    /// Measure only these
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Part::value_variants().to_vec())]
+    only: Vec<Part>,
     /// Followers
-    #[arg(long, default_value_t = 500)]
-    followers: usize,
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..))]
+    followers: u16,
     /// Bindings of the source at once, and how often
     #[arg(long, value_delimiter = ',', value_parser = burst, default_value = "1:200,10:20,50:5")]
     bursts: Vec<(usize, usize)>,
+    #[command(flatten)]
+    amplification: amplification::Args,
+    #[command(flatten)]
+    ping: first_ping::Args,
+    #[command(flatten)]
+    memory: memory::Args,
+}
+
+/// What can be measured by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Rates and latencies beside hand-packed transactions, on a server alone
+    Throughput,
+    /// Rows addressed by row and by port and address, on a server alone
+    Naive,
+    /// Rows written for neighbours that go on being there
+    Amplification,
+    /// First pings of pods
+    Ping,
+    /// The agent's memory
+    Memory,
 }
 
 fn burst(text: &str) -> Result<(usize, usize), String> {
@@ -37,10 +65,13 @@ fn burst(text: &str) -> Result<(usize, usize), String> {
     Ok((number(burst)?, number(rounds)?))
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Report {
     throughput: Vec<throughput::Report>,
-    naive: throughput::Naive,
+    naive: Option<throughput::Naive>,
+    amplification: Option<amplification::Report>,
+    ping: Option<first_ping::Report>,
+    memory: Option<memory::Report>,
     missed: Vec<String>,
 }
 
@@ -49,15 +80,31 @@ fn main() -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let mut throughput = Vec::new();
-    for (burst, rounds) in &args.bursts {
-        throughput.push(runtime.block_on(throughput::measure(args.followers, *burst, *rounds))?);
+    let mut report = Report::default();
+    let wanted = |part| args.only.contains(&part);
+    let followers = usize::from(args.followers);
+    if wanted(Part::Throughput) {
+        for (burst, rounds) in &args.bursts {
+            let run = runtime.block_on(throughput::measure(followers, *burst, *rounds))?;
+            report.throughput.push(run);
+        }
     }
-    let mut report = Report {
-        naive: runtime.block_on(throughput::naive(args.followers, 50))?,
-        throughput,
-        missed: Vec::new(),
-    };
+    if wanted(Part::Naive) {
+        report.naive = Some(runtime.block_on(throughput::naive(followers, 50))?);
+    }
+    if wanted(Part::Amplification) {
+        report.amplification = Some(amplification::measure(&args.amplification)?);
+    }
+    if wanted(Part::Ping) || wanted(Part::Memory) {
+        let pods = first_ping::pods(args.followers);
+        let lab = node::lab(args.followers, pods, node::AGE_S)?;
+        if wanted(Part::Ping) {
+            report.ping = Some(first_ping::measure(&lab, &args.ping)?);
+        }
+        if wanted(Part::Memory) {
+            report.memory = Some(memory::measure(&lab, &args.memory)?);
+        }
+    }
     report.missed = missed(&report);
     match args.output {
         Output::Json => println!("{}", serde_json::to_string(&report)?),
@@ -83,6 +130,12 @@ fn missed(report: &Report) -> Vec<String> {
             missed.push("p99 of one binding".to_owned());
         }
     }
+    let nodes = [
+        report.amplification.as_ref().map(|it| it.missed()),
+        report.ping.as_ref().map(|it| it.missed()),
+        report.memory.as_ref().map(|it| it.missed()),
+    ];
+    missed.extend(nodes.into_iter().flatten().flatten());
     missed
 }
 
@@ -111,14 +164,26 @@ fn print(report: &Report) {
             run.mirror.p99_ms / run.raw.p99_ms
         );
     }
-    println!(
-        "targets: ratio at least {RATE_TARGET} from {LARGE} bindings on; p99 of one binding at most {LATENCY_TARGET} times that by hand"
-    );
-    let naive = &report.naive;
-    println!(
-        "refresh among {} rows: by row {:.0} rows/s, by port and address {:.0} rows/s: ratio {:.0}",
-        naive.table, naive.by_uuid, naive.by_port_and_ip, naive.ratio
-    );
+    if !report.throughput.is_empty() {
+        println!(
+            "targets: ratio at least {RATE_TARGET} from {LARGE} bindings on; p99 of one binding at most {LATENCY_TARGET} times that by hand"
+        );
+    }
+    if let Some(naive) = &report.naive {
+        println!(
+            "refresh among {} rows: by row {:.0} rows/s, by port and address {:.0} rows/s: ratio {:.0}",
+            naive.table, naive.by_uuid, naive.by_port_and_ip, naive.ratio
+        );
+    }
+    if let Some(amplification) = &report.amplification {
+        amplification.print();
+    }
+    if let Some(ping) = &report.ping {
+        ping.print();
+    }
+    if let Some(memory) = &report.memory {
+        memory.print();
+    }
     for missed in &report.missed {
         println!("missed: {missed}");
     }
