@@ -6,7 +6,6 @@ use std::{
     sync::Arc,
 };
 
-use super::clock::Millis;
 use crate::{
     ovsdb::Uuid,
     topology::{AgeThreshold, BridgeGroup, GatewayRouter},
@@ -95,8 +94,6 @@ pub(super) enum Place {
 #[derive(Clone, Debug)]
 pub(super) struct Follower {
     pub(super) member: Member,
-    /// When it was last seen to send something for which it may lack a binding.
-    pub(super) asked: Option<Millis>,
 }
 
 /// The members with their numbers.
@@ -208,7 +205,6 @@ impl Group {
                 slot,
                 Follower {
                     member: member.clone(),
-                    asked: None,
                 },
             );
             change.added.push(slot);

@@ -102,7 +102,8 @@ impl Mirror {
                 return;
             }
         };
-        for slot in self.slots(cause, now) {
+        let slots: Vec<Slot> = self.group.followers.keys().copied().collect();
+        for slot in slots {
             self.evaluate_row(Key { ip, slot }, cause, &view);
         }
     }
@@ -112,23 +113,6 @@ impl Mirror {
         if let Ok(view) = self.view(key.ip, now) {
             self.evaluate_row(key, cause, &view);
         }
-    }
-
-    /// The followers, in the order in which they are served: where a packet may wait, those that have
-    /// just sent one come first.
-    fn slots(&self, cause: Cause, now: Now) -> Vec<Slot> {
-        /// OVN drops a waiting packet after this time (ovn-controller, pinctrl.c).
-        const BUFFERED_MS: u64 = 10_000;
-        let mut slots: Vec<Slot> = self.group.followers.keys().copied().collect();
-        if matches!(cause, Cause::NewBinding | Cause::MacChange) {
-            let asked = |slot: &Slot| {
-                let follower = self.group.followers.get(slot);
-                let asked = follower.and_then(|follower| follower.asked);
-                asked.is_some_and(|at| now.at.since(at) <= BUFFERED_MS)
-            };
-            slots.sort_by_cached_key(|slot| !asked(slot));
-        }
-        slots
     }
 
     pub(super) fn evaluate_row(&mut self, key: Key, cause: Cause, view: &View) {

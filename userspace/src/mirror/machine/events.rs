@@ -66,16 +66,6 @@ impl Mirror {
         }
     }
 
-    /// A follower has just sent a packet for which it may lack the binding: for some seconds, it is
-    /// served first.
-    pub fn asked(&mut self, port: &str, now: Now) {
-        if let Some(Place::Follower(slot)) = self.group.place(port)
-            && let Some(follower) = self.group.followers.get_mut(&slot)
-        {
-            follower.asked = Some(now.at);
-        }
-    }
-
     /// A row of `MAC_Binding` is new or has changed. A row that cannot be read is counted and, if it
     /// was known before, forgotten.
     pub fn upsert_row(&mut self, uuid: Uuid, row: &Row, now: Now) {
