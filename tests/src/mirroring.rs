@@ -79,6 +79,21 @@ impl Mirroring {
         settings: Settings,
         adjust: impl FnOnce(Options) -> Options,
     ) -> anyhow::Result<Self> {
+        Self::start_under(None, remotes, group, clock, settings, adjust).await
+    }
+
+    /// The same, writing only while this lock is held.
+    ///
+    /// # Errors
+    /// Where the server does not answer, or the lock's name is none.
+    pub async fn start_under(
+        lock: Option<&str>,
+        remotes: Vec<Remote>,
+        group: &BridgeGroup,
+        clock: Clock,
+        settings: Settings,
+        adjust: impl FnOnce(Options) -> Options,
+    ) -> anyhow::Result<Self> {
         let none = MonitorCondition::AnyOf(Vec::new());
         let first = remotes.first().context("a remote is needed")?.clone();
         // As the agent has it.
@@ -90,25 +105,18 @@ impl Mirroring {
         let (client, mut monitor, driver) = Client::connect(options);
         let driver = tokio::spawn(driver.run());
         southbound::synced(&mut monitor).await?;
-        Ok(Self::on(client, monitor, driver, group, clock, settings))
-    }
-
-    fn on(
-        client: Client,
-        monitor: Monitor,
-        driver: JoinHandle<()>,
-        group: &BridgeGroup,
-        clock: Clock,
-        settings: Settings,
-    ) -> Self {
+        let lock = lock.map(|name| client.lock(name)).transpose()?;
         let mut mirrors = Mirrors::new(client, clock, settings, BTreeSet::new());
+        if let Some(lock) = lock {
+            mirrors = mirrors.under(lock);
+        }
         mirrors.regroup([group].into_iter());
         mirrors.synced();
-        Self {
+        Ok(Self {
             mirrors,
             monitor,
             driver,
-        }
+        })
     }
 
     /// One turn of the agent's loop. Cancel-safe.

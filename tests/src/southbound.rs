@@ -10,6 +10,7 @@ use neighsteer::{
         Options, Remote, TableRequest, Uuid,
     },
 };
+use tokio::time::timeout;
 
 /// The MAC of [`insert`]'s rows.
 pub const NEIGHBOUR_MAC: &str = "02:00:00:00:00:01";
@@ -28,14 +29,28 @@ pub fn options(remote: Remote, condition: MonitorCondition) -> Options {
     }
 }
 
+/// How long the first snapshot may take, whichever server gives it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Waits for the first snapshot; its number of rows.
 ///
 /// # Errors
-/// Where something else comes.
+/// Where no server gives one.
 pub async fn synced(monitor: &mut Monitor) -> anyhow::Result<usize> {
-    match monitor.next().await.context("the client has ended")? {
-        Event::Synced(batch) => Ok(batch.changes.len()),
-        other => bail!("instead of a snapshot: {other:?}"),
+    let mut last = None;
+    let first = timeout(PATIENCE, async {
+        loop {
+            match monitor.next().await.context("the client has ended")? {
+                Event::Synced(batch) => return anyhow::Ok(batch.changes.len()),
+                // Another one may do better: of a cluster, only one leads.
+                Event::Disconnected { error } => last = Some(error),
+                other => bail!("instead of a snapshot: {other:?}"),
+            }
+        }
+    });
+    match first.await {
+        Ok(rows) => rows,
+        Err(_) => bail!("no snapshot within {PATIENCE:?}: {last:?}"),
     }
 }
 

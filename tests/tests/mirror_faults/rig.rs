@@ -50,8 +50,11 @@ pub fn settings() -> Settings {
     }
 }
 
-pub struct Rig {
-    pub server: DatabaseServer,
+/// On one server, or whatever else serves the database.
+pub struct Rig<S = DatabaseServer> {
+    pub server: S,
+    /// Where to look what is in the database.
+    pub readers: Vec<Remote>,
     /// The source's first, then the followers'.
     pub datapaths: Vec<Uuid>,
     pub group: BridgeGroup,
@@ -68,23 +71,33 @@ pub struct Rig {
 impl Rig {
     /// A mirror of so many followers on a server of its own.
     pub async fn start(followers: usize) -> Self {
-        Self::start_with(followers, settings(), |server| server.remote()).await
+        let server = DatabaseServer::start(DatabaseServer::SOUTHBOUND).unwrap();
+        let remotes = vec![server.remote()];
+        Rig::on(server, remotes, followers).await
     }
 
-    pub async fn start_with(
-        followers: usize,
-        settings: Settings,
-        remote: impl FnOnce(&DatabaseServer) -> Remote,
-    ) -> Self {
-        let server = DatabaseServer::start(DatabaseServer::SOUTHBOUND).unwrap();
-        let writer = southbound::writer(server.remote()).await.unwrap();
+    /// Starts a killed server again, and the other client with it.
+    pub async fn resurrect(&mut self) {
+        self.server.resurrect().unwrap();
+        self.writer = southbound::writer(self.server.remote()).await.unwrap();
+    }
+
+    /// Ends the mirror, as an agent that is killed.
+    pub async fn restart_mirror(&mut self) {
+        self.mirroring = self.another_mirror(None).await;
+    }
+}
+
+impl<S> Rig<S> {
+    pub async fn on(server: S, remotes: Vec<Remote>, followers: usize) -> Self {
+        let writer = southbound::writer(remotes[0].clone()).await.unwrap();
         let datapaths = southbound::datapaths(&writer, followers + 1).await.unwrap();
         let group = group(&datapaths, AGE).unwrap();
-        let shift = Arc::default();
-        let remotes = vec![remote(&server)];
-        let mirroring = mirroring(remotes, &group, &shift, settings).await;
+        let (shift, settings) = (Arc::default(), settings());
+        let mirroring = mirroring(None, remotes.clone(), &group, &shift, settings).await;
         let mut rig = Self {
             server,
+            readers: remotes,
             datapaths,
             group,
             mirroring,
@@ -97,16 +110,10 @@ impl Rig {
         rig
     }
 
-    /// Starts a killed server again, and the other client with it.
-    pub async fn resurrect(&mut self) {
-        self.server.resurrect().unwrap();
-        self.writer = southbound::writer(self.server.remote()).await.unwrap();
-    }
-
-    /// Ends the mirror, as an agent that is killed.
-    pub async fn restart_mirror(&mut self) {
-        let remotes = vec![self.server.remote()];
-        self.mirroring = mirroring(remotes, &self.group, &self.shift, self.settings).await;
+    /// A second agent for the same routers.
+    pub async fn another_mirror(&self, lock: Option<&str>) -> Mirroring {
+        let remotes = self.readers.clone();
+        mirroring(lock, remotes, &self.group, &self.shift, self.settings).await
     }
 
     pub fn members(&self) -> GroupMembers {
@@ -136,9 +143,8 @@ impl Rig {
     pub async fn rows(&self) -> Vec<BindingRow> {
         let request =
             MonitorRequest::new().table(TableRequest::new(MAC_BINDING, MAC_BINDING_COLUMNS));
-        let remotes = [self.server.remote()];
         let patience = Duration::from_secs(20);
-        let snapshot = Snapshot::fetch(&remotes, "OVN_Southbound", request, patience)
+        let snapshot = Snapshot::fetch(&self.readers, "OVN_Southbound", request, patience)
             .await
             .unwrap();
         let rows = snapshot.tables[MAC_BINDING].iter();
@@ -221,6 +227,7 @@ impl Rig {
 }
 
 async fn mirroring(
+    lock: Option<&str>,
     remotes: Vec<Remote>,
     group: &BridgeGroup,
     shift: &Arc<AtomicI64>,
@@ -229,6 +236,7 @@ async fn mirroring(
     let clock = Clock::shifted(Arc::clone(shift));
     let adjust = |options| Options {
         transact_timeout: Duration::from_secs(30),
+        leader_only: true,
         probe_interval: Some(Duration::from_millis(500)),
         backoff: Backoff {
             longest: Duration::from_millis(500),
@@ -236,13 +244,13 @@ async fn mirroring(
         },
         ..options
     };
-    Mirroring::start(remotes, group, clock, settings, adjust)
+    Mirroring::start_under(lock, remotes, group, clock, settings, adjust)
         .await
         .unwrap()
 }
 
 /// Steps the node's clock.
-pub fn step(rig: &Rig, ms: i64) {
+pub fn step<S>(rig: &Rig<S>, ms: i64) {
     rig.shift.fetch_add(ms, Ordering::Relaxed);
 }
 
