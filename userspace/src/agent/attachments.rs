@@ -60,6 +60,10 @@ impl Attachments {
                 (Arc::clone(&group.uplink.name), policy)
             })
             .collect();
+        // What failed on an interface that is not wanted any more is no problem any more.
+        let wanted = &self.wanted;
+        self.attached
+            .retain(|interface, (_, result)| result.is_ok() || wanted.contains_key(interface));
     }
 
     /// Forgets what is not attached any more: the interface was made anew, or somebody detached it.
@@ -154,7 +158,11 @@ impl Attachments {
                 tracing::warn!(%interface, error = %super::chain(error), "datapath not attached")
             }
         }
-        let outdated = self.wanted.get(&interface).is_some_and(|it| *it != policy);
+        let wanted = self.wanted.get(&interface);
+        if wanted.is_none() && result.is_err() {
+            return;
+        }
+        let outdated = wanted.is_some_and(|it| *it != policy);
         self.attached.insert(
             interface,
             (policy, result.map_err(|error| super::chain(&error))),
@@ -193,5 +201,48 @@ impl Attachments {
                 },
             });
         statuses.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: Policy = Policy {
+        bridge_mac: [2, 0, 0, 0, 0, 1],
+        gateway_vlan: None,
+    };
+
+    fn attachments(wanted: &[&str]) -> Attachments {
+        let wanted = wanted.iter().map(|it| (Arc::from(*it), POLICY));
+        Attachments {
+            hook: Some(Hook::Tc),
+            tag: None,
+            bpffs: PathBuf::new(),
+            wanted: wanted.collect(),
+            attached: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+            tasks: JoinSet::new(),
+            #[cfg(feature = "log")]
+            logs: BTreeMap::new(),
+        }
+    }
+
+    fn failed(interface: &str) -> Outcome {
+        let error = AttachError::NoInterface {
+            interface: interface.to_owned(),
+        };
+        (interface.into(), POLICY, Err(error))
+    }
+
+    #[test]
+    fn a_failure_is_forgotten_when_the_interface_is_an_uplink_no_more() {
+        let mut attachments = attachments(&["eth0"]);
+        attachments.note(failed("eth0"));
+        assert_eq!(attachments.status().len(), 1);
+        attachments.want(&Topology::default());
+        assert_eq!(attachments.status().len(), 0);
+        attachments.note(failed("eth0"));
+        assert_eq!(attachments.status().len(), 0, "it was under way");
     }
 }
