@@ -130,26 +130,68 @@ impl Model {
             .collect()
     }
 
-    /// A bridge that has gateway routers and no uplink can be neither observed nor steered.
+    /// A bridge that has gateway routers and no uplink can be neither observed nor steered. It must
+    /// not keep the node's other bridges from it.
     ///
     /// # Errors
-    /// Names the first such bridge.
+    /// Names the first such bridge, where there is no other one.
     pub fn check_uplinks(&self) -> Result<(), AgentError> {
-        let without = self.topology.skipped.iter().find(|skipped| {
+        let mut without = self.topology.skipped.iter().filter(|skipped| {
             matches!(
                 skipped.reason,
                 SkipReason::NoUplink
                     | SkipReason::UplinkMissing(_)
+                    | SkipReason::UplinkInside(_)
                     | SkipReason::SeveralUplinks(_)
                     | SkipReason::BondedUplink(_)
             )
         });
-        match without {
+        if !self.topology.groups.is_empty() {
+            for skipped in without {
+                tracing::warn!(bridge = %skipped.object, reason = %skipped.reason, "bridge is left out");
+            }
+            return Ok(());
+        }
+        match without.next() {
             Some(skipped) => Err(AgentError::NoUplink {
                 bridge: skipped.object.to_string(),
                 reason: skipped.reason.clone(),
             }),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::tests::{Network, Node};
+
+    fn model(networks: &[Network]) -> Model {
+        let mut node = Node::default();
+        node.map("physnet", "breth0");
+        node.bridge("breth0", "eth0", &[]);
+        node.map("net-br-up", "br-up");
+        node.bridge("br-up", "eth1", &[("bridge-uplink", "gone")]);
+        for network in networks {
+            node.network(network);
+        }
+        let mut model = Model {
+            rows: node.rows(),
+            ..Model::default()
+        };
+        model.rebuild();
+        model
+    }
+
+    #[test]
+    fn a_bridge_without_an_uplink_stops_the_agent_only_where_there_is_no_other_one() {
+        let coral = Network::user_defined("coral", 6).on_uplink("br-up");
+        let alone = model(std::slice::from_ref(&coral)).check_uplinks();
+        let message = alone.unwrap_err().to_string();
+        assert!(message.starts_with("bridge br-up: "), "{message}");
+        model(&[Network::default_network(), coral])
+            .check_uplinks()
+            .unwrap();
     }
 }

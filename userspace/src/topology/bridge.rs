@@ -105,6 +105,9 @@ impl<'a> BridgeView<'a> {
         if let Some(named) = self.bridge.external_ids.get("bridge-uplink") {
             let port = self.ports.get(&**named);
             let port = port.ok_or_else(|| SkipReason::UplinkMissing(Arc::clone(named)))?;
+            if *named == self.bridge.name || port.is_patch() {
+                return Err(SkipReason::UplinkInside(Arc::clone(named)));
+            }
             return self.uplink_port(port);
         }
         let system: BTreeSet<&str> = self
@@ -137,6 +140,10 @@ impl<'a> BridgeView<'a> {
 }
 
 impl PortView<'_> {
+    fn is_patch(&self) -> bool {
+        self.interfaces.iter().any(|it| &*it.kind == "patch")
+    }
+
     /// Whether its devices are ordinary ones of the system. The column is empty for them too.
     fn is_system(&self) -> bool {
         !self.interfaces.is_empty()

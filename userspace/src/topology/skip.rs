@@ -134,6 +134,11 @@ pub enum SkipReason {
     /// `bridge-uplink` names a port that the bridge does not have.
     #[error("external_ids:bridge-uplink names {0}, which is no port of it")]
     UplinkMissing(Arc<str>),
+    /// `bridge-uplink` names a port that leads to no network outside.
+    #[error(
+        "external_ids:bridge-uplink names {0}, which is a patch port or the bridge's own: it leads to no network outside"
+    )]
+    UplinkInside(Arc<str>),
     /// Several ports could be the uplink.
     #[error("its uplink is one of {0}: name it in external_ids:bridge-uplink")]
     SeveralUplinks(String),

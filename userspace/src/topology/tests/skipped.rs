@@ -262,6 +262,14 @@ fn a_bridge_without_an_uplink_or_with_too_many_has_no_group() {
         bridge(&[("ens8", "")], &[("bridge-uplink", "ens9")]),
         ["breth0: external_ids:bridge-uplink names ens9, which is no port of it"]
     );
+    for (name, kind) in [("patch-to-int", "patch"), ("breth0", "internal")] {
+        let reasons = bridge(&[(name, kind)], &[("bridge-uplink", name)]);
+        let reason = format!("breth0: external_ids:bridge-uplink names {name}, which is a patch");
+        assert!(
+            matches!(&reasons[..], [only] if only.starts_with(&reason)),
+            "{reasons:?}"
+        );
+    }
 }
 
 #[test]
