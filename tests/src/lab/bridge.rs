@@ -139,7 +139,15 @@ impl Lab {
     /// When ovs-vswitchd refuses it.
     pub fn add_static_fdb_entry(&self) -> Result<()> {
         // The port is the bridge's name: `LOCAL` is refused.
-        let arguments = ["fdb/add", BRIDGE, BRIDGE, "0", &BRIDGE_MAC.to_string()];
+        self.add_static_fdb_entry_to(BRIDGE)
+    }
+
+    /// Adds a static FDB entry of the bridge's address that leads to this port.
+    ///
+    /// # Errors
+    /// When ovs-vswitchd refuses it.
+    pub fn add_static_fdb_entry_to(&self, port: &str) -> Result<()> {
+        let arguments = ["fdb/add", BRIDGE, port, "0", &BRIDGE_MAC.to_string()];
         self.appctl(Daemon::Vswitchd, &arguments).map(drop)
     }
 
@@ -157,11 +165,20 @@ impl Lab {
     /// # Errors
     /// When ovs-vswitchd does not answer.
     pub fn has_static_fdb_entry(&self) -> Result<bool> {
+        Ok(self.static_fdb_entry()?.is_some())
+    }
+
+    /// The port, a number or `LOCAL`, that a static entry of the bridge's address leads to.
+    ///
+    /// # Errors
+    /// When ovs-vswitchd does not answer.
+    pub fn static_fdb_entry(&self) -> Result<Option<String>> {
         let mac = BRIDGE_MAC.to_string();
         let text = self.appctl(Daemon::Vswitchd, &["fdb/show", BRIDGE])?;
-        Ok(text
-            .lines()
-            .any(|line| line.contains(&mac) && line.contains("static")))
+        let mut lines = text.lines();
+        let line = lines.find(|line| line.contains(&mac) && line.contains("static"));
+        let port = line.and_then(|line| line.split_whitespace().next());
+        Ok(port.map(ToOwned::to_owned))
     }
 
     /// Forgets learned addresses; static entries stay.

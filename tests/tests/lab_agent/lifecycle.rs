@@ -60,6 +60,42 @@ fn cleanup_takes_everything_of_ours_off_and_nothing_else() {
 }
 
 #[test]
+fn cleanup_puts_somebody_elses_static_entry_back_where_ours_took_its_place() {
+    let rig = Rig::start(1, &[]);
+    let uplink = rig.lab.uplink();
+    rig.lab.add_static_fdb_entry_to(&uplink).unwrap();
+    let theirs = rig.lab.static_fdb_entry().unwrap();
+    let mut agent = rig.steering_agent();
+    let ours = rig.lab.static_fdb_entry().unwrap();
+    assert_eq!(ours.as_deref(), Some("LOCAL"));
+    agent.terminate(PATIENCE).unwrap();
+    for _ in 0..2 {
+        let cleaned = rig.run(&["cleanup"]);
+        assert!(cleaned.status.success(), "{cleaned:?}");
+        assert_eq!(rig.lab.static_fdb_entry().unwrap(), theirs);
+    }
+}
+
+#[test]
+fn cleanup_forgets_what_was_changed_on_a_bridge_that_is_gone() {
+    let rig = Rig::start(1, &[]);
+    let directory = rig.lab.state_directory();
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("state.json");
+    let gone = serde_json::json!({
+        "no_flood_set": ["patch-x"], "no_flood_cleared": [], "static_fdb": []
+    });
+    let state = serde_json::json!({ "format": 2, "bridges": { "br-gone": gone }, "paused": true });
+    std::fs::write(&file, state.to_string()).unwrap();
+    let cleaned = rig.run(&["cleanup"]);
+    assert!(cleaned.status.success(), "{cleaned:?}");
+    let state = std::fs::read(&file).unwrap();
+    let state: serde_json::Value = serde_json::from_slice(&state).unwrap();
+    assert_eq!(state["bridges"], serde_json::json!({}));
+    assert_eq!(state["paused"], true, "it is not for cleanup to resume");
+}
+
+#[test]
 fn cleanup_takes_our_flows_off_although_the_state_file_is_damaged() {
     let rig = Rig::start(1, &[]);
     let mut agent = rig.steering_agent();

@@ -1,13 +1,18 @@
 //! One pass over one bridge: compare, then write only what differs.
 
-use std::{collections::BTreeMap, sync::Arc};
+mod fdb;
 
-use super::state::{BridgeState, FdbEntry, StateError, StateFile};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::state::{BridgeState, StateError, StateFile};
 use crate::{
     ids::OfPort,
     openflow::{
         Cookie, FlowChanges, InstalledFlow, Switch, SwitchError,
-        unixctl::{FdbPort, UnixCtl, UnixCtlError},
+        unixctl::{UnixCtl, UnixCtlError},
     },
     plan::{self, BridgePlan, COOKIE, ManagerFlows},
 };
@@ -217,8 +222,9 @@ fn compare_flags(
 ) -> Flags {
     let mut flags = Flags {
         record: BridgeState {
-            static_fdb: old.static_fdb.clone(),
-            ..BridgeState::default()
+            no_flood_set: BTreeSet::new(),
+            no_flood_cleared: BTreeSet::new(),
+            ..old.clone()
         },
         ..Flags::default()
     };
@@ -287,7 +293,7 @@ impl<S: Switch> Bridge<'_, S> {
         let union = BridgeState {
             no_flood_set: &old.no_flood_set | &record.no_flood_set,
             no_flood_cleared: &old.no_flood_cleared | &record.no_flood_cleared,
-            static_fdb: old.static_fdb,
+            ..old
         };
         self.record(union)?;
         if !write.is_empty() {
@@ -302,73 +308,6 @@ impl<S: Switch> Bridge<'_, S> {
         } else {
             self.record(record)
         }
-    }
-
-    async fn converge_fdb(
-        &self,
-        plan: &BridgePlan,
-        changes: &mut Changes,
-    ) -> Result<(), SteeringError> {
-        let old = self.state.bridge(self.name);
-        if plan.static_fdb.is_none() && old.static_fdb.is_empty() {
-            return Ok(());
-        }
-        let mut session = self
-            .unixctl
-            .connect()
-            .await
-            .map_err(|e| self.control_error(e))?;
-        let present = session
-            .fdb_show(self.name)
-            .await
-            .map_err(|e| self.control_error(e))?;
-        let is_there = |entry: &FdbEntry| {
-            present.iter().any(|there| {
-                there.is_static
-                    && there.mac == entry.mac
-                    && there.vlan == entry.vlan
-                    && match there.port {
-                        FdbPort::Local => entry.port == self.name,
-                        FdbPort::Number(ofport) => {
-                            self.ports.get(entry.port.as_str()) == Some(&ofport)
-                        }
-                        FdbPort::Other => false,
-                    }
-            })
-        };
-        let wanted = plan.static_fdb.as_ref().map(|fdb| FdbEntry {
-            mac: fdb.mac,
-            vlan: fdb.vlan,
-            port: fdb.port.to_string(),
-        });
-        let mut state = old.clone();
-        for entry in &old.static_fdb {
-            if wanted.as_ref() == Some(entry) {
-                continue;
-            }
-            if is_there(entry) {
-                session
-                    .fdb_del(self.name, entry.vlan, entry.mac)
-                    .await
-                    .map_err(|e| self.control_error(e))?;
-                changes.fdb_changed += 1;
-            }
-            state.static_fdb.remove(entry);
-        }
-        if let Some(entry) = wanted
-            && !is_there(&entry)
-        {
-            let mut before = old.clone();
-            before.static_fdb.insert(entry.clone());
-            self.record(before)?;
-            session
-                .fdb_add(self.name, &entry.port, entry.vlan, entry.mac)
-                .await
-                .map_err(|e| self.control_error(e))?;
-            changes.fdb_changed += 1;
-            state.static_fdb.insert(entry);
-        }
-        self.record(state)
     }
 
     fn record(&self, state: BridgeState) -> Result<(), SteeringError> {

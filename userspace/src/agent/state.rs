@@ -47,6 +47,10 @@ pub struct BridgeState {
     pub no_flood_cleared: BTreeSet<String>,
     /// Static FDB entries that were not there before we added them.
     pub static_fdb: BTreeSet<FdbEntry>,
+    /// Static FDB entries of others that led elsewhere and that ours took the place of. Written only
+    /// where there is one, so that an older agent reads the file.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub static_fdb_replaced: BTreeSet<FdbEntry>,
 }
 
 impl BridgeState {
@@ -56,6 +60,7 @@ impl BridgeState {
         self.no_flood_set.is_empty()
             && self.no_flood_cleared.is_empty()
             && self.static_fdb.is_empty()
+            && self.static_fdb_replaced.is_empty()
     }
 }
 
@@ -69,6 +74,14 @@ pub struct FdbEntry {
     pub vlan: u16,
     /// The port it leads to, as `fdb/add` takes it (the bridge's own name for LOCAL).
     pub port: String,
+}
+
+impl FdbEntry {
+    /// Whether both are for one address in one VLAN, so that only one of them can be installed.
+    #[must_use]
+    pub fn is_about(&self, other: &Self) -> bool {
+        (self.mac, self.vlan) == (other.mac, other.vlan)
+    }
 }
 
 /// A state file that could not be read or written.
@@ -263,6 +276,7 @@ mod tests {
                 port: "br-ex".to_owned(),
             }]
             .into(),
+            static_fdb_replaced: BTreeSet::new(),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::{
     agent::{
         converge::{Bridge, Changes},
         lock::NodeLock,
-        state::StateFile,
+        state::{BridgeState, StateFile},
         steering::DesiredBridge,
     },
     datapath,
@@ -103,7 +103,14 @@ async fn clean_bridges(args: &CleanupArgs, report: &mut Report) -> anyhow::Resul
             return clean_flows(&switch, report).await;
         }
     };
-    for (bridge, DesiredBridge { plan, ports, .. }) in &model.unsteered().bridges {
+    let bridges = model.unsteered().bridges;
+    for gone in state.state().bridges.keys() {
+        // With the bridge all that was on it has gone: a later one of its name has nothing of ours.
+        if !bridges.contains_key(gone.as_str()) {
+            state.record(gone, BridgeState::default())?;
+        }
+    }
+    for (bridge, DesiredBridge { plan, ports, .. }) in &bridges {
         // Without a daemon there is neither a flow nor a flag left.
         let unixctl = UnixCtl::of_vswitchd(&connection.ovs_run_directory)
             .context("flows, flags and static FDB entries were not looked at")?;
