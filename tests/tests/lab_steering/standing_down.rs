@@ -48,4 +48,5 @@ fn nothing_of_ours_stays_while_others_steer_and_all_comes_back_when_they_stop() 
         .unwrap();
     wait_complete(&rig, flows, &[1, 2]);
     rig.wait_for_bindings(seven, &[0, 1, 2]);
+    assert_eq!(number(&rig, "flows_lost"), 0, "it was us who took ours off");
 }

@@ -135,18 +135,21 @@ fn problems(status: &serde_json::Value) -> Vec<String> {
     problems
 }
 
+fn doing(status: &serde_json::Value) -> &'static str {
+    match (is_false(status, "steering_gate"), is_true(status, "paused")) {
+        (true, false) => "observing",
+        (true, true) => "observing; paused by hand besides (`neighsteer resume` ends that)",
+        (false, true) => "paused by hand (`neighsteer resume` ends that)",
+        (false, false) => "steering and mirroring",
+    }
+}
+
 fn print(status: &serde_json::Value, output: &mut Output<'_>) -> anyhow::Result<()> {
     output.line(format_args!(
         "agent {} pid {}, {}",
         text(status, "version"),
         text(status, "pid"),
-        if is_false(status, "steering_gate") {
-            "observing"
-        } else if is_true(status, "paused") {
-            "paused by hand (`neighsteer resume` ends that)"
-        } else {
-            "steering and mirroring"
-        }
+        doing(status)
     ))?;
     for (_, group) in objects(status, "groups") {
         output.line(format_args!(
@@ -199,4 +202,20 @@ fn print(status: &serde_json::Value, output: &mut Output<'_>) -> anyhow::Result<
         ))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_shown_with_the_gate_off_too() {
+        let of = |steering_gate, paused| {
+            doing(&serde_json::json!({ "steering_gate": steering_gate, "paused": paused }))
+        };
+        assert!(of(false, true).contains("paused by hand"));
+        assert!(of(true, true).contains("paused by hand"));
+        assert_eq!(of(false, false), "observing");
+        assert_eq!(of(true, false), "steering and mirroring");
+    }
 }

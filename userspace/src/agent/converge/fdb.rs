@@ -35,8 +35,8 @@ impl<S: Switch> Bridge<'_, S> {
             if wanted.as_ref() == Some(entry) {
                 continue;
             }
-            let replaced = state.static_fdb_replaced.iter();
-            let replaced = replaced.filter(|it| it.is_about(entry)).cloned().next();
+            let mut replaced = state.static_fdb_replaced.iter();
+            let replaced = replaced.find(|it| it.is_about(entry)).cloned();
             if present.contains(entry) {
                 self.take_back(session, entry, replaced.as_ref()).await?;
                 changes.fdb_changed += 1;

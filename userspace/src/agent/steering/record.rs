@@ -73,6 +73,10 @@ impl BridgeSteering {
                 if self.last_error.as_ref() != Some(&text) {
                     tracing::warn!(bridge = self.bridge, error = %text, "bridge not converged");
                 }
+                if matches!(error, SteeringError::Managed { .. }) {
+                    // Ours was taken off.
+                    (self.flows, self.no_flood_ports) = (0, 0);
+                }
                 self.converged = false;
                 self.failures += 1;
                 self.last_error = Some(text);

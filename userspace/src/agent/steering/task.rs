@@ -18,8 +18,9 @@ use crate::{
         converge::{Bridge, Changes, SteeringError},
         state::StateFile,
     },
-    openflow::{Flow, FlowKey, NativeSwitch, Switch as _, unixctl::UnixCtl},
+    openflow::{Flow, FlowEvent, FlowKey, NativeSwitch, Switch as _, unixctl::UnixCtl},
     ovsdb::Backoff,
+    plan::COOKIE,
 };
 
 /// How long after a quick repair the bridge is compared as a whole: repairs in between share one
@@ -48,6 +49,8 @@ struct Situation {
     contention: Contention,
     /// Passes that failed in a row.
     failures: u32,
+    /// Whether the last pass took ours off in favour of others, so that nobody else has.
+    withdrawn: bool,
     /// When the bridge is next compared as a whole; `None` = it wants nothing and has nothing.
     due: Option<Instant>,
 }
@@ -151,6 +154,11 @@ impl BridgeTask {
         // A pass that failed may have done something, and is not to be repeated at once either.
         let has_repaired = !result.as_ref().is_ok_and(Changes::is_empty);
         now.contention.passed(time.into_std(), has_repaired);
+        now.withdrawn = match &result {
+            Ok(changes) => changes.stands_down,
+            Err(SteeringError::Managed { .. }) => true,
+            Err(_) => now.withdrawn,
+        };
         now.failures = if result.is_err() { now.failures + 1 } else { 0 };
         now.due = match (&result, now.desired.plan.is_empty()) {
             // Nobody puts anything of ours there; to look at br-int costs more than all the rest.
@@ -195,6 +203,7 @@ impl Situation {
             record: BridgeSteering::new(bridge),
             contention: Contention::new(check_interval),
             failures: 0,
+            withdrawn: false,
             due: None,
         }
     }
@@ -210,6 +219,8 @@ impl Situation {
         for _ in 0..NEWS_AT_ONCE {
             let Some(event) = next else { break };
             match event {
+                Event::Flow(FlowEvent::Deleted(flow))
+                    if self.withdrawn && flow.cookie == COOKIE => {}
                 Event::Flow(event) => news.flow(&self.wanted, &event),
                 Event::Port(event) => news.port(&self.desired.plan, &event),
                 // Nobody has disturbed anything, but nothing is known either.
