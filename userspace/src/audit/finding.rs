@@ -14,6 +14,11 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "finding", rename_all = "kebab-case")]
 pub enum Finding {
+    /// The bridge has gateway routers and was left out: nothing steers it, and nothing was looked at.
+    LeftOut {
+        /// Why.
+        reason: String,
+    },
     /// The bridge has no flow of priority 52: nothing is steered, and no other rule was looked at.
     NotSteered,
     /// A flow of the design is not installed.
@@ -151,6 +156,7 @@ pub struct FanOut {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::LeftOut { reason } => write!(f, "left out: {reason}"),
             Self::NotSteered => f.write_str("not steered: no flow of priority 52 is installed"),
             Self::MissingFlow { flow } => write!(f, "missing flow: {}", brief(flow)),
             Self::WrongSource {

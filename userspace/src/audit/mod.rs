@@ -25,7 +25,12 @@ pub use reach::TrafficKind;
 pub use sight::{Disagreement, Question, Sight, disagreements, sights};
 pub use translation::{DatapathPorts, LOOKUP_LIMIT, Step, Translation, Visit};
 
-use crate::{ids::Mac, plan::BridgePlan, topology::BridgeGroup};
+use crate::{
+    ids::Mac,
+    plan::BridgePlan,
+    rows::Rows,
+    topology::{BridgeGroup, Topology},
+};
 
 /// A neighbour that does not exist: a locally administered address that nobody has.
 const PROBE_MAC: Mac = Mac([0x02, 0x6e, 0x65, 0x69, 0x67, 0x68]);
@@ -97,6 +102,22 @@ pub fn audit(
         findings,
         lookups,
     }
+}
+
+/// The bridges with gateway routers that are no group's, with what is in the way.
+#[must_use]
+pub fn left_out(topology: &Topology, rows: &Rows) -> Vec<BridgeAudit> {
+    let is_bridge = |name: &str| rows.bridges.values().any(|bridge| *bridge.name == *name);
+    let skipped = topology.skipped.iter().filter(|it| is_bridge(&it.object));
+    let audits = skipped.map(|skipped| BridgeAudit {
+        bridge: Arc::clone(&skipped.object),
+        steered: false,
+        findings: vec![Finding::LeftOut {
+            reason: skipped.reason.to_string(),
+        }],
+        lookups: Vec::new(),
+    });
+    audits.collect()
 }
 
 /// Whether any steering flow is installed.

@@ -66,6 +66,12 @@ pub async fn run(args: &AuditArgs, output: &mut Output<'_>) -> anyhow::Result<Fi
         let plan = plan(group, gates, Install::Complete);
         audits.push(audit::audit(group, &plan, &observed, lookups));
     }
+    let is_meant = |audit: &BridgeAudit| {
+        let named = args.bridge.as_deref();
+        named.is_none_or(|name| *audit.bridge == *name)
+    };
+    let left_out = audit::left_out(model.topology(), model.rows());
+    audits.extend(left_out.into_iter().filter(is_meant));
     if output.is_json() {
         output.json(&audits)?;
     } else {
@@ -165,6 +171,9 @@ fn print(audits: &[BridgeAudit], out: &mut (dyn Write + Send)) -> io::Result<()>
         }
         for finding in &audit.findings {
             writeln!(out, "  {finding}")?;
+        }
+        if audit.lookups.is_empty() {
+            continue;
         }
         let rows = audit.lookups.iter().map(|it| {
             let over = if it.over_limit { "over the limit" } else { "" };

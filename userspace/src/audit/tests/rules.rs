@@ -224,3 +224,22 @@ fn a_steering_flow_under_one_that_takes_all_of_its_frames_is_a_finding() {
     };
     assert_eq!((flow.matches.icmpv6_type, by.priority), (Some(135), 200));
 }
+
+#[test]
+fn a_bridge_that_was_left_out_is_a_finding_and_not_silence() {
+    let mut node = Node::new(&[Network::default_network()]);
+    node.map("net-br-up", "br-up");
+    node.bridge("br-up", "eth1", &[("bridge-uplink", "gone")]);
+    node.network(&Network::user_defined("coral", 6).on_uplink("br-up"));
+    let audits = crate::audit::left_out(&node.topology(), &node.rows());
+    let [audit] = &audits[..] else {
+        panic!("{audits:?}");
+    };
+    assert_eq!((&*audit.bridge, audit.steered), ("br-up", false));
+    assert_eq!(
+        audit.findings[0].to_string(),
+        "left out: external_ids:bridge-uplink names gone, which is no port of it"
+    );
+    let whole = Node::new(&[Network::default_network()]);
+    assert_eq!(crate::audit::left_out(&whole.topology(), &whole.rows()), []);
+}
