@@ -154,6 +154,15 @@ fn a_node_is_audited_from_todays_flows_to_tampered_steering() {
 }
 
 fn the_topology_is_shown(node: &Node, secondary: &str) {
+    let elsewhere = serde_json::json!({
+        "op": "insert", "table": "Logical_Router",
+        "row": {"name": "GR_elsewhere", "options": ["map", [["chassis", "another"]]]},
+    });
+    node.lab
+        .with_database(Daemon::Northbound, |northbound| {
+            northbound.transact(vec![elsewhere])
+        })
+        .unwrap();
     let (code, topology) = node.json(&["topology"]);
     assert_eq!(code, Some(0));
     let group = &topology["groups"][0];
@@ -161,9 +170,12 @@ fn the_topology_is_shown(node: &Node, secondary: &str) {
     assert_eq!(group["followers"].as_array().unwrap().len(), 5);
     assert_eq!(group["secondary"][0]["name"], secondary);
     assert_eq!(group["bridge_mac"], BRIDGE_MAC.to_string());
+    assert_eq!(topology["skipped"][0]["object"], "GR_elsewhere");
     let output = node.run(&["topology"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    for wanted in [secondary, &node.lab.uplink(), &Network(5).gateway_router()] {
+    let elsewhere = "1 router";
+    let router = Network(5).gateway_router();
+    for wanted in [secondary, &node.lab.uplink(), &router, elsewhere] {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
 }

@@ -126,3 +126,30 @@ async fn nothing_to_change_asks_nothing_of_the_bridge() {
         .unwrap();
     switch.set_no_flood(BRIDGE, &BTreeMap::new()).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_list_without_an_end_is_given_up() {
+    // One flow of 56 bytes: table 0, no match, no instruction; an answer of a thousand, and more.
+    let mut answer = vec![4, 19, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0];
+    for _ in 0..1000 {
+        let mut flow = [0; 56];
+        flow[1] = 56;
+        flow[48..52].copy_from_slice(&[0, 1, 0, 4]);
+        answer.extend_from_slice(&flow);
+    }
+    let length = u16::try_from(answer.len()).unwrap();
+    answer[2..4].copy_from_slice(&length.to_be_bytes());
+    let (_directory, switch) = bridge(async move |mut stream: UnixStream| {
+        let mut received = [0; 16 + 56];
+        stream.read_exact(&mut received).await.unwrap();
+        answer[4..8].copy_from_slice(&received[20..24]);
+        while stream.write_all(&answer).await.is_ok() {}
+    })
+    .await;
+    let switch = switch.with_timeout(Duration::from_secs(60));
+    let error = switch.dump_flows(BRIDGE, None).await.unwrap_err();
+    let SwitchError::Session { source, .. } = error else {
+        panic!("{error:?}")
+    };
+    assert!(matches!(source, SessionError::Endless { .. }), "{source:?}");
+}

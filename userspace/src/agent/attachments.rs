@@ -114,16 +114,31 @@ impl Attachments {
         }
     }
 
-    /// Attaches for the first time; here every failure counts.
+    /// Attaches for the first time. Where it works on one interface, what does not on another is
+    /// tried again later, and shown meanwhile.
     ///
     /// # Errors
-    /// The first interface on which it failed.
+    /// Where it works nowhere: why not on the first one.
     pub async fn attach_first(&mut self) -> Result<(), AttachError> {
         self.check();
+        let (mut failed, mut any) = (Vec::new(), false);
         while !self.under_way.is_empty() {
-            let (interface, policy, result) = self.finished().await;
-            let attached = result?;
-            self.note((interface, policy, Ok(attached)));
+            match self.finished().await {
+                (interface, policy, Err(error)) => {
+                    self.under_way.remove(&interface);
+                    failed.push((interface, policy, error));
+                }
+                attached => {
+                    any = true;
+                    self.note(attached);
+                }
+            }
+        }
+        for (interface, policy, error) in failed {
+            if !any {
+                return Err(error);
+            }
+            self.note((interface, policy, Err(error)));
         }
         Ok(())
     }

@@ -136,6 +136,8 @@ pub struct Question<'a> {
     pub in_port: Port,
     /// What the classifier decides.
     pub decision: Decision,
+    /// Whether the frame is in a VLAN, as its tag says.
+    pub is_tagged: bool,
     /// Whether any steering flow is installed.
     pub is_steered: bool,
 }
@@ -175,7 +177,10 @@ pub fn disagreements(
         if followers > 0 {
             found.push(Disagreement::SeenByFollowers { followers });
         }
-        if decision.is_steered() && !sights.iter().any(|it| it.is_source) {
+        // Without a gateway VLAN the flows steer frames of any VLAN, and the integration bridge takes
+        // untagged ones alone from a localnet port without a tag.
+        let is_dropped = question.is_tagged && group.gateway_vlan.is_none();
+        if decision.is_steered() && !is_dropped && !sights.iter().any(|it| it.is_source) {
             found.push(Disagreement::NotSeenBySource);
         }
     }

@@ -14,7 +14,7 @@ use crate::{
     ovsdb::{
         Change, Clause, MonitorCondition, MonitorRequest, Options, Remote, Snapshot, TableRequest,
     },
-    rows::Database,
+    rows::{Database, Table},
 };
 
 /// How long one database may take.
@@ -66,6 +66,29 @@ pub(super) async fn switch_model(connection: &Connection) -> anyhow::Result<Mode
 /// # Errors
 /// Where a database does not answer.
 pub(super) async fn model(connection: &Connection) -> anyhow::Result<Model> {
+    model_of(connection, |northbound| northbound).await
+}
+
+/// The same, with the routers of other chassis among what is left out.
+///
+/// # Errors
+/// Where a database does not answer.
+pub(super) async fn model_of_every_chassis(connection: &Connection) -> anyhow::Result<Model> {
+    model_of(connection, |mut northbound| {
+        for table in &mut northbound.tables {
+            if &*table.table == Table::LogicalRouter.name() {
+                table.condition = MonitorCondition::Every;
+            }
+        }
+        northbound
+    })
+    .await
+}
+
+async fn model_of(
+    connection: &Connection,
+    adjust: impl FnOnce(MonitorRequest) -> MonitorRequest,
+) -> anyhow::Result<Model> {
     let mut model = Model::default();
     let ovs = fetch(
         connection,
@@ -83,7 +106,7 @@ pub(super) async fn model(connection: &Connection) -> anyhow::Result<Model> {
         connection,
         &connection.northbound,
         Database::Northbound,
-        request(Database::Northbound, chassis),
+        adjust(request(Database::Northbound, chassis)),
     )
     .await?;
     let bindings = fetch(

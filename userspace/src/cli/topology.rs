@@ -3,7 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::io::{self, Write};
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
 
 use super::{
     columns::columns,
@@ -11,7 +14,7 @@ use super::{
     live,
     output::{Finding, Output},
 };
-use crate::topology::{BridgeGroup, GatewayRouter, IngressPort, Topology};
+use crate::topology::{BridgeGroup, GatewayRouter, IngressPort, SkipReason, Skipped, Topology};
 
 /// Show which gateway routers share which bridge, and what was left out
 ///
@@ -29,7 +32,7 @@ pub struct TopologyArgs {
 /// Where a database does not answer.
 pub async fn run(args: &TopologyArgs, output: &mut Output<'_>) -> anyhow::Result<Finding> {
     let connection = args.connection.parse(live::PATIENCE)?;
-    let model = live::model(&connection).await?;
+    let model = live::model_of_every_chassis(&connection).await?;
     let topology = model.topology();
     if output.is_json() {
         output.json(topology)?;
@@ -47,11 +50,31 @@ fn print(topology: &Topology, out: &mut (dyn Write + Send)) -> io::Result<()> {
         writeln!(out, "{}", members(group))?;
     }
     if !topology.skipped.is_empty() {
-        let rows = topology.skipped.iter();
-        let rows = rows.map(|it| [it.object.to_string(), it.reason.to_string()]);
+        let rows = left_out(&topology.skipped);
         writeln!(out, "\n{}", columns(["left out", "why"], rows, &[]))?;
     }
     Ok(())
+}
+
+/// One line for each object, but one for all routers of another chassis: in a zone of many nodes
+/// they are many.
+fn left_out(skipped: &[Skipped]) -> Vec<[String; 2]> {
+    let mut lines = Vec::new();
+    let mut elsewhere: BTreeMap<&str, usize> = BTreeMap::new();
+    for it in skipped {
+        match &it.reason {
+            SkipReason::OtherChassis(chassis) => *elsewhere.entry(chassis).or_default() += 1,
+            reason => lines.push([it.object.to_string(), reason.to_string()]),
+        }
+    }
+    lines.extend(elsewhere.into_iter().map(|(chassis, routers)| {
+        let plural = if routers == 1 { "" } else { "s" };
+        [
+            format!("{routers} router{plural}"),
+            format!("pinned to chassis {chassis}"),
+        ]
+    }));
+    lines
 }
 
 fn heading(group: &BridgeGroup) -> String {

@@ -55,6 +55,14 @@ pub struct TraceArgs {
     pub connection: ConnectionArgs,
 }
 
+/// Whether a frame is in a VLAN; a priority tag (VLAN 0) is none.
+fn is_tagged(frame: &[u8]) -> bool {
+    matches!(
+        frame.get(12..16),
+        Some([0x81, 0x00, high, low] | [0x88, 0xa8, high, low]) if high & 0x0f != 0 || *low != 0
+    )
+}
+
 /// Traces the frames; [`Finding::Found`] where a decision and the flows disagree.
 ///
 /// # Errors
@@ -139,6 +147,7 @@ async fn trace(
         group,
         in_port,
         decision: verdict.decision,
+        is_tagged: is_tagged(frame),
         is_steered: is_steered(observed),
     };
     Ok(Report {

@@ -97,6 +97,7 @@ impl NativeSwitch {
             };
             if let Reply::Flows(listed) = reply {
                 flows.extend(listed.iter().map(convert::installed));
+                session.check_length("the list of flows", flows.len())?;
             }
             if !more {
                 return Ok(flows);

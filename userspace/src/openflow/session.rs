@@ -22,6 +22,9 @@ use super::wire::{ErrorCode, ErrorMessage, Header, Hello, Message, Version, Wire
 /// How much is read at once (bytes): a message of the greatest length.
 const READ_SIZE: usize = 64 << 10;
 
+/// Entries of one answer in parts: many times the flows of the largest node, and some hundred MB.
+const MOST_ENTRIES: usize = 500_000;
+
 /// Silence after which the other side is asked whether it is there.
 const PROBE_AFTER: Duration = Duration::from_secs(5);
 
@@ -106,6 +109,16 @@ pub enum SessionError {
         request: &'static str,
         /// The error.
         code: ErrorCode,
+    },
+    /// An answer came that has no end.
+    #[error("{socket} sent more than {limit} entries of {what}, which no bridge has")]
+    Endless {
+        /// The path.
+        socket: PathBuf,
+        /// What was asked for.
+        what: &'static str,
+        /// How many are taken.
+        limit: usize,
     },
     /// More news came than are kept while an answer is awaited.
     #[error("{socket} sent more than {limit} events before it answered")]
@@ -268,9 +281,11 @@ impl Session {
         deadline: Deadline,
         waiting_for: &'static str,
     ) -> Result<(u32, Message), SessionError> {
+        // Whoever sends without a pause is never waited for.
+        let in_time = Instant::now() < deadline.at;
         match timeout_at(deadline.at, self.next(waiting_for)).await {
-            Ok(next) => next,
-            Err(_) => Err(self.timed_out(waiting_for, deadline.after)),
+            Ok(next) if in_time => next,
+            _ => Err(self.timed_out(waiting_for, deadline.after)),
         }
     }
 
@@ -330,6 +345,22 @@ impl Session {
             request,
             code: error.code,
         }
+    }
+
+    /// Whether a list in parts is still no longer than any can be.
+    pub(super) fn check_length(
+        &self,
+        what: &'static str,
+        length: usize,
+    ) -> Result<(), SessionError> {
+        if length <= MOST_ENTRIES {
+            return Ok(());
+        }
+        Err(SessionError::Endless {
+            socket: self.socket.clone(),
+            what,
+            limit: MOST_ENTRIES,
+        })
     }
 
     fn timed_out(&self, waiting_for: &'static str, after: Duration) -> SessionError {

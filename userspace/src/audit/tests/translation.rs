@@ -181,6 +181,7 @@ fn question<'a>(bridge: &'a Bridge, decision: Decision, in_port: u16) -> Questio
         group: &bridge.group,
         in_port: Port::Number(ofport(in_port)),
         decision,
+        is_tagged: false,
         is_steered: true,
     }
 }
@@ -212,4 +213,22 @@ fn decision_and_flows_agree_or_it_is_said_where_not() {
         ask(Decision::Flood, 1, &translation)[..],
         [Disagreement::Steered { decision: "flood" }]
     ));
+}
+
+#[test]
+fn a_steered_frame_of_a_vlan_that_is_no_gateways_need_not_reach_the_source() {
+    let mut bridge = Bridge::steered();
+    let mut translation = Translation::parse(TWO_ROUTERS);
+    translation.visits[0].steps[0].priority = Some(52);
+    let ask = |bridge: &Bridge, is_tagged| {
+        let question = Question {
+            is_tagged,
+            ..question(bridge, Decision::SteerArp, 1)
+        };
+        disagreements(question, &translation, &[])
+    };
+    assert_eq!(ask(&bridge, false), [Disagreement::NotSeenBySource]);
+    assert_eq!(ask(&bridge, true), []);
+    bridge.group.gateway_vlan = Some(7);
+    assert_eq!(ask(&bridge, true), [Disagreement::NotSeenBySource]);
 }

@@ -24,6 +24,30 @@ fn groups_and_what_was_left_out_are_shown_as_tables() {
 }
 
 #[test]
+fn routers_of_other_chassis_are_one_line_each_chassis() {
+    let skipped = |object: &str, reason| Skipped {
+        object: object.into(),
+        reason,
+    };
+    let elsewhere =
+        |name: &str, chassis: &str| skipped(name, SkipReason::OtherChassis(chassis.into()));
+    let lines = left_out(&[
+        elsewhere("GR_node3", "node3"),
+        elsewhere("GR_node2", "node2"),
+        skipped("GR_blue", SkipReason::NoSystemId),
+        elsewhere("GR_blue_node2", "node2"),
+    ]);
+    let lines = lines.iter().map(|[object, why]| format!("{object}: {why}"));
+    assert_eq!(
+        lines.collect::<Vec<_>>()[1..],
+        [
+            "2 routers: pinned to chassis node2",
+            "1 router: pinned to chassis node3"
+        ]
+    );
+}
+
+#[test]
 fn json_has_the_same_and_every_reason() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&topology()).unwrap());
 }

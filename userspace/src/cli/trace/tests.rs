@@ -33,6 +33,7 @@ fn report(decision_of: &[u8]) -> Report {
         group: &group,
         in_port: Port::Number(group.uplink.ofport),
         decision: verdict.decision,
+        is_tagged: is_tagged(decision_of),
         is_steered: false,
     };
     Report {

@@ -95,6 +95,7 @@ impl NativeSwitch {
                             _ => None,
                         }),
                 );
+                session.check_length(WHAT, flows.len())?;
             }
             if !more {
                 break;

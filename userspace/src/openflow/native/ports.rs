@@ -57,6 +57,7 @@ pub(super) async fn describe(
             (got, Message::Reply { reply, more }) if got == xid => {
                 if let Reply::Ports(some) = reply {
                     ports.extend(some);
+                    session.check_length(WHAT, ports.len())?;
                 }
                 if !more {
                     return Ok(ports);
