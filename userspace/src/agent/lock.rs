@@ -21,7 +21,7 @@ pub enum LockError {
         holder: String,
     },
     /// The file system refused.
-    #[error("cannot lock {path}: {source}; is the directory writable for this user (root may)?", path = .path.display())]
+    #[error("cannot lock {path}: {source}; is its file system writable for this user (root may), and not full?", path = .path.display())]
     Io {
         /// The lock file.
         path: PathBuf,

@@ -131,7 +131,9 @@ pub enum SwitchError {
         socket: PathBuf,
     },
     /// It took too long.
-    #[error("bridge {bridge} did not finish to {operation} within {after:?}")]
+    #[error(
+        "bridge {bridge} did not finish to {operation} within {after:?}: does ovs-vswitchd hang? see its log"
+    )]
     Timeout {
         /// The bridge.
         bridge: String,

@@ -70,7 +70,7 @@ async fn a_program_that_hangs_is_given_up_after_the_time_limit() {
     let error = switch.dump_flows("br-ex", None).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "bridge br-ex did not finish to list the flows within 50ms"
+        "bridge br-ex did not finish to list the flows within 50ms: does ovs-vswitchd hang? see its log"
     );
 }
 
