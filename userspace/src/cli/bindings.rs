@@ -1,8 +1,11 @@
 //! `neighsteer bindings`: what the source of a bridge has learnt, and which follower lacks what.
 
+mod elsewhere;
 mod table;
 #[cfg(test)]
 mod tests;
+
+pub use elsewhere::OtherSources;
 
 use std::{
     collections::BTreeMap,
@@ -62,7 +65,7 @@ impl Tally {
         } += 1;
     }
 
-    /// Whether something is to be written.
+    /// Whether nothing is to be written.
     #[must_use]
     pub const fn is_settled(&self) -> bool {
         self.stale == 0 && self.missing == 0 && self.wrong == 0 && self.other_datapath == 0
@@ -80,6 +83,9 @@ pub struct SourceBinding {
     pub age_ms: Option<i64>,
     /// Whether it is a node's address, which is not mirrored.
     pub node: bool,
+    /// The bridge whose source learned it, where that is another one: the router came from there and
+    /// has kept its rows. See [`report`].
+    pub learned_on: Option<String>,
     /// How the followers' rows stand to it.
     pub followers: Tally,
 }
@@ -97,6 +103,15 @@ pub struct Difference {
     pub age_ms: Option<i64>,
 }
 
+/// A follower's row that its bridge's source has not learned by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Elsewhere {
+    /// The neighbour.
+    pub ip: IpAddr,
+    /// The bridge whose source has learned it.
+    pub bridge: String,
+}
+
 /// A follower.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FollowerBindings {
@@ -108,6 +123,8 @@ pub struct FollowerBindings {
     pub own: usize,
     /// Those that are not as they should be.
     pub differences: Vec<Difference>,
+    /// Those that were learned on another bridge. See [`report`].
+    pub learned_elsewhere: Vec<Elsewhere>,
 }
 
 /// One bridge's bindings.
@@ -123,19 +140,26 @@ pub struct BindingsReport {
     pub followers: Vec<FollowerBindings>,
     /// All followers' rows together.
     pub total: Tally,
+    /// How many rows, the source's and the followers', were learned on another bridge.
+    pub learned_elsewhere: usize,
 }
 
 /// Compares the rows of a bridge's routers. Rows of other ports are left out.
+///
+/// A row is learned elsewhere where another bridge's source has the same address at the same MAC no
+/// less recently, while its own source has not learned it by itself: it lacks the address, or its own
+/// row is the older one (of two within 5 s the later one, since a copy is stamped when it is written).
 #[must_use]
 pub fn report(
     bridge: &str,
     members: &GroupMembers,
     rows: &[&BindingRow],
+    others: &OtherSources<'_>,
     settings: &Settings,
     now: Now,
 ) -> BindingsReport {
     let clock = ServerClock::from_rows(rows, members, settings, now);
-    let mut bindings = source_bindings(members, rows, now);
+    let mut bindings = source_bindings(members, rows, others, now);
     let mut total = Tally::default();
     let mut followers: BTreeMap<&str, FollowerBindings> = members
         .followers
@@ -146,15 +170,23 @@ pub fn report(
                 rows: Tally::default(),
                 own: 0,
                 differences: Vec::new(),
+                learned_elsewhere: Vec::new(),
             };
             (&*member.port, follower)
         })
         .collect();
     for row in rows {
-        if let Some(follower) = followers.get_mut(&*row.port)
-            && !bindings.contains_key(&row.ip)
-        {
-            follower.own += 1;
+        if let Some(follower) = followers.get_mut(&*row.port) {
+            let own = bindings.get(&row.ip);
+            follower.own += usize::from(own.is_none());
+            if own.is_none_or(|binding| binding.learned_on.is_some())
+                && let Some(bridge) = others.learned(row)
+            {
+                follower.learned_elsewhere.push(Elsewhere {
+                    ip: row.ip,
+                    bridge: bridge.to_owned(),
+                });
+            }
         }
     }
     for compared in compare(rows, members, settings, &clock, now) {
@@ -167,9 +199,15 @@ pub fn report(
             follower.differences.extend(difference(&compared, now));
         }
     }
+    for follower in followers.values_mut() {
+        follower.learned_elsewhere.sort_by_key(|it| it.ip);
+    }
+    let of_source = bindings.values().filter(|it| it.learned_on.is_some());
+    let of_followers = followers.values().map(|it| it.learned_elsewhere.len());
     BindingsReport {
         bridge: bridge.to_owned(),
         source: members.source.as_ref().map(|it| it.port.to_string()),
+        learned_elsewhere: of_source.count() + of_followers.sum::<usize>(),
         bindings: bindings.into_values().collect(),
         followers: followers.into_values().collect(),
         total,
@@ -180,6 +218,7 @@ pub fn report(
 fn source_bindings(
     members: &GroupMembers,
     rows: &[&BindingRow],
+    others: &OtherSources<'_>,
     now: Now,
 ) -> BTreeMap<IpAddr, SourceBinding> {
     let Some(source) = &members.source else {
@@ -194,6 +233,7 @@ fn source_bindings(
                 mac: row.mac,
                 age_ms: age(row, now),
                 node: members.node_ips.contains(&row.ip),
+                learned_on: others.copied(row).map(str::to_owned),
                 followers: Tally::default(),
             };
             (row.ip, binding)

@@ -10,7 +10,7 @@ use crate::{
         databases::{MAC_BINDING, MAC_BINDING_COLUMNS, external_ids, request},
         model::Model,
     },
-    mirror::{BindingRow, GroupMembers},
+    mirror::{BindingRow, GroupMembers, Member},
     ovsdb::{
         Change, Clause, MonitorCondition, MonitorRequest, Options, Remote, Snapshot, TableRequest,
     },
@@ -148,13 +148,25 @@ pub(super) async fn binding_rows(
     model: &Model,
     members: &GroupMembers,
 ) -> anyhow::Result<Vec<BindingRow>> {
+    let routers = members.source.iter().chain(&members.followers);
+    rows_of(connection, model, routers).await
+}
+
+/// Reads the rows of `MAC_Binding` of these routers, all of the same moment.
+///
+/// # Errors
+/// Where the southbound database does not answer.
+pub(super) async fn rows_of(
+    connection: &Connection,
+    model: &Model,
+    routers: impl Iterator<Item = &Member>,
+) -> anyhow::Result<Vec<BindingRow>> {
     let root = model
         .rows()
         .open_vswitch
         .values()
         .next()
         .context("the Open_vSwitch row is gone")?;
-    let routers = members.source.iter().chain(&members.followers);
     let clauses = routers
         .map(|member| Clause::equal("logical_port", &*member.port))
         .collect();

@@ -264,28 +264,33 @@ async fn show_bindings(
             "no gateway routers of this node share bridge {bridge}; `neighsteer flows` says which do"
         );
     }
+    let all: Vec<(&str, GroupMembers)> = groups
+        .iter()
+        .map(|group| (&*group.bridge, GroupMembers::of(group, Arc::default())))
+        .collect();
+    let is_asked = |bridge: &str| args.bindings.bridge.as_ref().is_none_or(|it| it == bridge);
+    // Sources of other bridges, too: what they know tells which rows were brought along from there.
+    let sources = all.iter().flat_map(|(_, members)| &members.source);
+    let followers = all
+        .iter()
+        .filter(|(bridge, _)| is_asked(bridge))
+        .flat_map(|(_, members)| &members.followers);
+    let rows = live::rows_of(&connection, &model, sources.chain(followers)).await?;
+    let rows: Vec<&BindingRow> = rows.iter().collect();
     let now = crate::agent::mirroring::Clock::start().now();
-    let mut reports = Vec::new();
-    for group in groups {
-        if args
-            .bindings
-            .bridge
-            .as_ref()
-            .is_some_and(|bridge| **bridge != *group.bridge)
-        {
-            continue;
-        }
-        let members = GroupMembers::of(group, Arc::default());
-        let rows = live::binding_rows(&connection, &model, &members).await?;
-        let rows: Vec<&BindingRow> = rows.iter().collect();
-        reports.push(bindings::report(
-            &group.bridge,
-            &members,
-            &rows,
-            &Settings::default(),
-            now,
-        ));
-    }
+    let reports: Vec<_> = all
+        .iter()
+        .filter(|(bridge, _)| is_asked(bridge))
+        .map(|(bridge, members)| {
+            let others: Vec<_> = all
+                .iter()
+                .filter(|(other, _)| other != bridge)
+                .filter_map(|(other, members)| Some((*other, members.source.as_ref()?)))
+                .collect();
+            let others = bindings::OtherSources::of(&others, &rows);
+            bindings::report(bridge, members, &rows, &others, &Settings::default(), now)
+        })
+        .collect();
     let settled = bindings::print(&reports, &args.bindings, output.is_json(), output.writer)?;
     Ok(if settled {
         Finding::Clean

@@ -54,6 +54,12 @@ impl BindingRow {
         !self.datapath.0.is_nil() && self.datapath != member.datapath
     }
 
+    /// Whether the row is this router's: of its port, and not left by a former router with that port.
+    #[must_use]
+    pub fn belongs_to(&self, member: &Member) -> bool {
+        self.port == member.port && !self.is_elsewhere(member)
+    }
+
     /// Reads a row. A MAC that cannot be read is left to the caller, since it matters whose row it is.
     ///
     /// # Errors

@@ -1,10 +1,14 @@
 //! The report for people.
 
-use std::io::{self, Write};
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+    net::IpAddr,
+};
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::{BindingsReport, Difference, FollowerBindings, Tally};
+use super::{BindingsReport, Difference, FollowerBindings, SourceBinding, Tally};
 use crate::mirror::RowState;
 
 /// So many addresses are named per follower and kind.
@@ -24,16 +28,22 @@ pub(super) fn print(
     };
     writeln!(
         out,
-        "bridge {}: bindings of {source}: {}, followers: {}, their rows: {}",
+        "bridge {}: bindings of {source}: {}, followers: {}, their rows: {}{}",
         report.bridge,
         report.bindings.len(),
         report.followers.len(),
-        sum(report.total)
+        sum(report.total),
+        match report.learned_elsewhere {
+            0 => String::new(),
+            1 => "; 1 row was learned on another bridge".to_owned(),
+            rows => format!("; {rows} rows were learned on another bridge"),
+        }
     )?;
     if !report.bindings.is_empty() {
         writeln!(out, "\n{}", bindings(report).trim_fmt())?;
     }
-    let listed = |it: &&FollowerBindings| all || !it.rows.is_settled();
+    let listed =
+        |it: &&FollowerBindings| all || !it.rows.is_settled() || !it.learned_elsewhere.is_empty();
     let followers: Vec<_> = report.followers.iter().filter(listed).collect();
     if !followers.is_empty() {
         writeln!(
@@ -52,7 +62,7 @@ pub(super) fn print(
                         missing,
                         wrong,
                         follower.own.to_string(),
-                        what(&follower.differences),
+                        what(follower),
                     ]
                 }),
                 1..6,
@@ -87,7 +97,7 @@ fn bindings(report: &BindingsReport) -> Table {
                 stale,
                 missing,
                 wrong,
-                if binding.node { "node" } else { "" }.to_owned(),
+                note(binding),
             ]
         }),
         2..7,
@@ -126,7 +136,8 @@ fn counts(tally: Tally) -> [String; 4] {
     .map(|count| count.to_string())
 }
 
-fn sum(tally: Tally) -> String {
+/// What the rows are, all right or not, the kinds that do not occur left out.
+pub(super) fn sum(tally: Tally) -> String {
     let parts = [
         (tally.right, "right"),
         (tally.stale, "stale"),
@@ -142,31 +153,50 @@ fn sum(tally: Tally) -> String {
     parts.join(", ")
 }
 
-fn what(differences: &[Difference]) -> String {
+fn note(binding: &SourceBinding) -> String {
+    let node = binding.node.then(|| "node".to_owned());
+    let learned = binding.learned_on.as_ref();
+    let learned = learned.map(|bridge| format!("learned on {bridge}"));
+    let notes: Vec<String> = node.into_iter().chain(learned).collect();
+    notes.join(", ")
+}
+
+fn what(follower: &FollowerBindings) -> String {
+    let differences = &follower.differences;
     let states = [
         (RowState::Missing, "missing"),
         (RowState::Wrong, "wrong"),
         (RowState::OtherDatapath, "of a former router"),
         (RowState::Stale, "stale"),
     ];
-    let parts: Vec<String> = states
+    let mut parts: Vec<String> = states
         .iter()
         .filter_map(|(state, name)| {
-            let of_state = || differences.iter().filter(|it| it.state == *state);
-            let count = of_state().count();
-            let named: Vec<String> = of_state().take(NAMED).map(name_row).collect();
-            (count > 0).then(|| {
-                let more = count.saturating_sub(NAMED);
-                let more = if more > 0 {
-                    format!(" and {more} more")
-                } else {
-                    String::new()
-                };
-                format!("{name}: {}{more}", named.join(", "))
-            })
+            let of_state = differences.iter().filter(|it| it.state == *state);
+            named(name, of_state.map(name_row))
         })
         .collect();
+    let mut by_bridge: BTreeMap<&str, Vec<IpAddr>> = BTreeMap::new();
+    for row in &follower.learned_elsewhere {
+        by_bridge.entry(&row.bridge).or_default().push(row.ip);
+    }
+    for (bridge, ips) in by_bridge {
+        let ips = ips.iter().map(ToString::to_string);
+        parts.extend(named(&format!("learned on {bridge}"), ips));
+    }
     parts.join("; ")
+}
+
+/// A kind, and the first few rows of it.
+fn named(kind: &str, rows: impl Iterator<Item = String>) -> Option<String> {
+    let mut rows = rows.peekable();
+    rows.peek()?;
+    let named: Vec<String> = rows.by_ref().take(NAMED).collect();
+    let more = match rows.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!("{kind}: {}{more}", named.join(", ")))
 }
 
 fn name_row(difference: &Difference) -> String {

@@ -70,13 +70,21 @@ fn rows() -> Vec<BindingRow> {
 }
 
 fn reported(members: &GroupMembers) -> BindingsReport {
-    let rows = rows();
+    reported_of(members, &rows(), &[])
+}
+
+fn reported_of(
+    members: &GroupMembers,
+    rows: &[BindingRow],
+    others: &[(&str, &Member)],
+) -> BindingsReport {
     let rows: Vec<&BindingRow> = rows.iter().collect();
     let now = Now {
         at: Millis(0),
         wall_ms: WALL,
     };
-    report("breth0", members, &rows, &Settings::default(), now)
+    let others = OtherSources::of(others, &rows);
+    report("breth0", members, &rows, &others, &Settings::default(), now)
 }
 
 fn printed(report: BindingsReport, args: &BindingsArgs, json: bool) -> (String, bool) {
@@ -160,5 +168,126 @@ fn the_document_has_the_same_as_data() {
     assert_eq!(
         document[0]["followers"][1]["differences"][1]["mac"],
         "02:42:ac:12:00:99"
+    );
+}
+
+const GATEWAY: &str = "02:42:ac:12:00:01";
+const SOURCE: &str = "rtoe-GR_node";
+const BLUE: &str = "rtoe-GR_blue_node";
+const OTHER: &str = "rtoe-GR_up_node";
+
+/// What is flagged of the source's and blue's rows, where another bridge's source is [`OTHER`].
+fn flagged(rows: &[BindingRow]) -> (Vec<IpAddr>, Vec<IpAddr>) {
+    let report = reported_of(&members(), rows, &[("breth1", &member(OTHER, 8))]);
+    let source: Vec<IpAddr> = (report.bindings.iter())
+        .filter(|binding| binding.learned_on.as_deref() == Some("breth1"))
+        .map(|binding| binding.ip)
+        .collect();
+    let [blue, others @ ..] = report.followers.as_slice() else {
+        panic!("no followers");
+    };
+    assert!(others.iter().all(|it| it.learned_elsewhere.is_empty()));
+    let blue: Vec<IpAddr> = (blue.learned_elsewhere.iter())
+        .map(|it| {
+            assert_eq!(it.bridge, "breth1");
+            it.ip
+        })
+        .collect();
+    assert_eq!(report.learned_elsewhere, source.len() + blue.len());
+    (source, blue)
+}
+
+#[test]
+fn a_followers_row_that_only_another_bridges_source_knows_is_learned_elsewhere() {
+    let neighbour: IpAddr = "172.18.7.7".parse().unwrap();
+    let (_, blue) = flagged(&[
+        row(BLUE, 2, "172.18.7.7", GATEWAY, 9_000),
+        row(OTHER, 8, "172.18.7.7", GATEWAY, 8_000),
+    ]);
+    assert_eq!(blue, [neighbour]);
+    // The mirror has stamped it a little later than its source.
+    let (_, blue) = flagged(&[
+        row(BLUE, 2, "172.18.7.7", GATEWAY, 9_000),
+        row(OTHER, 8, "172.18.7.7", GATEWAY, 9_020),
+    ]);
+    assert_eq!(blue, [neighbour]);
+}
+
+#[test]
+fn a_row_is_not_learned_elsewhere_where_the_other_source_has_another_mac_or_an_older_row() {
+    for (mac, age) in [("02:42:ac:12:00:99", 8_000), (GATEWAY, 15_000)] {
+        let (source, blue) = flagged(&[
+            row(BLUE, 2, "172.18.7.7", GATEWAY, 9_000),
+            row(OTHER, 8, "172.18.7.7", mac, age),
+        ]);
+        assert_eq!((source, blue), (vec![], vec![]), "{mac} {age}");
+    }
+}
+
+#[test]
+fn a_followers_row_of_its_own_sources_learning_is_not_learned_elsewhere() {
+    let (source, blue) = flagged(&[
+        row(SOURCE, 1, "172.18.7.7", GATEWAY, 1_000),
+        row(BLUE, 2, "172.18.7.7", GATEWAY, 9_000),
+        row(OTHER, 8, "172.18.7.7", GATEWAY, 8_000),
+    ]);
+    assert_eq!((source, blue), (vec![], vec![]));
+}
+
+#[test]
+fn of_two_sources_with_the_same_neighbour_one_has_learned_it() {
+    let neighbour: IpAddr = "172.18.7.7".parse().unwrap();
+    for (own, other, is_copy) in [
+        (9_000, 9_010, true),
+        (9_010, 9_000, false),
+        (9_000, 1_000, true),
+        (1_000, 9_000, false),
+    ] {
+        let (source, _) = flagged(&[
+            row(SOURCE, 1, "172.18.7.7", GATEWAY, own),
+            row(OTHER, 8, "172.18.7.7", GATEWAY, other),
+        ]);
+        let expected = if is_copy { vec![neighbour] } else { vec![] };
+        assert_eq!(source, expected, "{own} {other}");
+    }
+}
+
+#[test]
+fn a_source_that_came_from_another_bridge_has_its_rows_and_its_followers_flagged() {
+    let neighbour: IpAddr = "172.18.7.7".parse().unwrap();
+    let rows = [
+        row(SOURCE, 1, "172.18.7.7", GATEWAY, 9_000),
+        row(BLUE, 2, "172.18.7.7", GATEWAY, 9_001),
+        row(OTHER, 8, "172.18.7.7", GATEWAY, 9_010),
+    ];
+    assert_eq!(flagged(&rows), (vec![neighbour], vec![neighbour]));
+    // Later on, the source that has learned it refreshes its own row.
+    let mut refreshed = rows.clone();
+    refreshed[2].timestamp = WALL;
+    assert_eq!(flagged(&refreshed), (vec![neighbour], vec![neighbour]));
+    // A row that a former router with the other source's port has left says nothing.
+    let mut rows = rows;
+    rows[2].datapath = uuid(99);
+    assert_eq!(flagged(&rows), (vec![], vec![]));
+}
+
+#[test]
+fn the_table_and_the_document_say_where_rows_were_learned() {
+    let mut rows = rows();
+    rows.extend([
+        row(OTHER, 8, "fc00::1", GATEWAY, 1_000),
+        row(OTHER, 8, "172.18.0.77", GATEWAY, 3),
+    ]);
+    let reported = || reported_of(&members(), &rows, &[("breth1", &member(OTHER, 8))]);
+    let (text, _) = printed(reported(), &BindingsArgs::default(), false);
+    insta::assert_snapshot!(text);
+    let (text, _) = printed(reported(), &BindingsArgs::default(), true);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document[0]["learned_elsewhere"], 3);
+    assert_eq!(document[0]["bindings"][3]["learned_on"], "breth1");
+    let green = &document[0]["followers"][1]["learned_elsewhere"];
+    assert_eq!(
+        *green,
+        serde_json::json!([{"ip": "172.18.0.77", "bridge": "breth1"}])
     );
 }
