@@ -7,3 +7,4 @@ mod mirroring;
 mod observing;
 mod rig;
 mod steering;
+mod watching;

@@ -79,14 +79,15 @@ impl Followed {
         remotes: Vec<Remote>,
         request: MonitorRequest,
         tls: Option<&TlsFiles>,
+        writes: bool,
     ) -> Self {
         let options = Options {
             tls: tls.cloned(),
-            // The mirror's lock excludes nobody who asks another member for it. Northbound rows
-            // are only read, and any member that is not behind has them.
-            leader_only: database == Database::Southbound,
+            // The mirror's lock excludes nobody who asks another member for it. Rows that are only
+            // read are known to any member that is not behind.
+            leader_only: writes,
             // Whoever waits for bindings need not wait for their way back to the mirror.
-            dedicated_writer: database == Database::Southbound,
+            dedicated_writer: writes,
             ..Options::new(remotes.clone(), database.name(), request)
         };
         let (client, monitor, driver): (Client, Monitor, Driver) = Client::connect(options);
@@ -196,10 +197,29 @@ impl Databases {
     /// # Errors
     /// Where one of them does not answer, or this node is not an OVN chassis.
     pub async fn connect(connection: &Connection) -> Result<(Self, [Batch; 3]), DatabaseError> {
+        Self::start(connection, true).await
+    }
+
+    /// The same for somebody who only reads: any member of a cluster will do for the southbound
+    /// database, too.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn connect_to_read(
+        connection: &Connection,
+    ) -> Result<(Self, [Batch; 3]), DatabaseError> {
+        Self::start(connection, false).await
+    }
+
+    async fn start(
+        connection: &Connection,
+        writes: bool,
+    ) -> Result<(Self, [Batch; 3]), DatabaseError> {
         let patience = connection.startup_timeout;
         let tls = connection.tls.as_ref();
         let request = request(Database::OpenVSwitch, "");
-        let mut ovs = Followed::start(Database::OpenVSwitch, connection.ovs.clone(), request, tls);
+        let remotes = connection.ovs.clone();
+        let mut ovs = Followed::start(Database::OpenVSwitch, remotes, request, tls, false);
         let ovs_batch = ovs.first_snapshot(patience).await?;
         let ids = external_ids(&ovs_batch.changes).unwrap_or_default();
         let id = |key| ids.get(key).ok_or(DatabaseError::NoChassis { key });
@@ -214,6 +234,7 @@ impl Databases {
             connection.northbound.clone(),
             self::request(Database::Northbound, chassis),
             tls,
+            false,
         );
         let bindings = TableRequest::new(MAC_BINDING, MAC_BINDING_COLUMNS)
             .filter(MonitorCondition::AnyOf(Vec::new()));
@@ -222,6 +243,7 @@ impl Databases {
             remotes,
             self::request(Database::Southbound, chassis).table(bindings),
             tls,
+            writes,
         );
         let northbound_batch = northbound.first_snapshot(patience).await?;
         let southbound_batch = southbound.first_snapshot(patience).await?;

@@ -4,8 +4,10 @@ mod elsewhere;
 mod table;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 pub use elsewhere::OtherSources;
+pub use watch::{BridgeRecord, Event, Followers, Group, NeighbourRecord, Record, Watch};
 
 use std::{
     collections::BTreeMap,
@@ -26,14 +28,23 @@ use crate::{
 Examples:
   neighsteer bindings
       exit code 1 where a follower lacks a binding
-  neighsteer bindings --output json")]
+  neighsteer bindings --output json
+  neighsteer bindings --watch
+      one line a change, until Ctrl-C; such as
+      2026-01-31T09:30:00.250Z breth0 172.18.0.1 02:42:ac:12:00:01 learnt; of 3 followers 3 right
+  neighsteer bindings --watch --output json | jq --unbuffered 'select(.event == \"moved\")'")]
 pub struct BindingsArgs {
     /// Only this bridge [default: every bridge that gateway routers share]
     #[arg(long, value_name = "NAME")]
     pub bridge: Option<String>,
     /// List followers that lack nothing, too
-    #[arg(long)]
+    #[arg(long, conflicts_with = "watch")]
     pub all: bool,
+    /// Go on: print how each bridge stands, then a line whenever a neighbour is learnt, moves to
+    /// another MAC or goes, or the followers' rows about it change (with JSON: a record a line).
+    /// Changes are gathered for 100 ms; what changes by age alone is told with the next one
+    #[arg(long)]
+    pub watch: bool,
 }
 
 /// How many rows stand how.
@@ -69,6 +80,19 @@ impl Tally {
     #[must_use]
     pub const fn is_settled(&self) -> bool {
         self.stale == 0 && self.missing == 0 && self.wrong == 0 && self.other_datapath == 0
+    }
+}
+
+impl std::iter::Sum for Tally {
+    fn sum<I: Iterator<Item = Self>>(tallies: I) -> Self {
+        tallies.fold(Self::default(), |sum, it| Self {
+            right: sum.right + it.right,
+            stale: sum.stale + it.stale,
+            missing: sum.missing + it.missing,
+            expiring: sum.expiring + it.expiring,
+            wrong: sum.wrong + it.wrong,
+            other_datapath: sum.other_datapath + it.other_datapath,
+        })
     }
 }
 

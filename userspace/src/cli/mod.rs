@@ -18,6 +18,7 @@ pub mod status;
 mod terminal;
 pub mod topology;
 pub mod trace;
+mod watch;
 
 use std::{io::Write as _, process::ExitCode, sync::Arc};
 
@@ -224,6 +225,9 @@ fn run(cli: Cli, stdout: &mut (dyn std::io::Write + Send)) -> anyhow::Result<Fin
         Command::Topology(args) => runtime()?.block_on(topology::run(&args, &mut output)),
         Command::Audit(args) => runtime()?.block_on(audit::run(&args, &mut output)),
         Command::Trace(args) => runtime()?.block_on(trace::run(&args, &mut output)),
+        Command::Bindings(args) if args.bindings.watch => {
+            runtime()?.block_on(watch::run(&args, &mut output))
+        }
         Command::Bindings(args) => runtime()?.block_on(show_bindings(&args, &mut output)),
         Command::Cleanup(args) => runtime()?.block_on(cleanup::run(&args, &mut output)),
         Command::Flows(args) => runtime()?.block_on(async {

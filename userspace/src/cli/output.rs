@@ -38,6 +38,15 @@ impl Output<'_> {
         writeln!(self.writer)
     }
 
+    /// Prints one record of many, on a line of its own.
+    ///
+    /// # Errors
+    /// Where standard output is closed or full.
+    pub fn json_line(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
+        serde_json::to_writer(&mut *self.writer, value)?;
+        writeln!(self.writer)
+    }
+
     /// Prints one line of text, whatever is in it.
     ///
     /// # Errors
