@@ -1,5 +1,8 @@
 //! Carries out what the mirrors want: one mirror a bridge, one southbound connection for all.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     net::IpAddr,
@@ -15,6 +18,7 @@ use tokio::task::JoinSet;
 use super::{
     databases::MAC_BINDING,
     transactions::{failure, missed, operation, read_again},
+    unconfirmed::Unconfirmed,
 };
 use crate::{
     mirror::{Batch, BindingRow, GroupMembers, Millis, Mirror, Now, Settings, Status},
@@ -96,6 +100,8 @@ pub struct Mirrors {
     mirrors: BTreeMap<Arc<str>, Mirror>,
     /// Every row of `MAC_Binding` that the monitor covers.
     rows: HashMap<Uuid, BindingRow>,
+    /// Those among them of which only a transaction knows.
+    unconfirmed: Unconfirmed,
     /// Rows that cannot be read since the start.
     bad_rows: u64,
     wanted: BTreeMap<Arc<str>, GroupMembers>,
@@ -126,6 +132,7 @@ impl Mirrors {
             node_addresses: Arc::new(node_addresses),
             mirrors: BTreeMap::new(),
             rows: HashMap::new(),
+            unconfirmed: Unconfirmed::default(),
             bad_rows: 0,
             wanted: BTreeMap::new(),
             ports: BTreeSet::new(),
@@ -217,6 +224,7 @@ impl Mirrors {
             .iter()
             .filter(|change| &*change.table == MAC_BINDING)
         {
+            self.unconfirmed.told(change.uuid);
             let row = change
                 .new
                 .as_ref()
@@ -270,11 +278,17 @@ impl Mirrors {
 
     /// Sends every transaction that is due; none without the lock.
     pub fn pump(&mut self) {
+        let now = self.clock.now();
+        for row in self.unconfirmed.expire(now.at) {
+            self.rows.remove(&row);
+            for mirror in self.mirrors.values_mut() {
+                mirror.remove(row, now);
+            }
+        }
         if !self.may_write() {
             return;
         }
         let lock = self.lock.as_ref().map(|lock| Arc::clone(lock.name()));
-        let now = self.clock.now();
         for (bridge, mirror) in &mut self.mirrors {
             while let Some(batch) = mirror.take_batch(now) {
                 let (client, bridge) = (self.client.clone(), Arc::clone(bridge));
@@ -302,6 +316,7 @@ impl Mirrors {
             .mirrors
             .values()
             .filter_map(Mirror::next_deadline)
+            .chain(self.unconfirmed.next())
             .min()?;
         Some(self.clock.instant(next))
     }
@@ -328,6 +343,11 @@ impl Mirrors {
             Done::Read(rows) => {
                 let now = self.clock.now();
                 for row in rows {
+                    if self.rows.contains_key(&row.uuid) {
+                        // The monitor knows it, and may have told of a later change already.
+                        continue;
+                    }
+                    self.unconfirmed.add(row.uuid, now.at);
                     self.rows.insert(row.uuid, row.clone());
                     for mirror in self.mirrors.values_mut() {
                         mirror.upsert(&row, now);

@@ -14,6 +14,7 @@ pub mod state;
 pub mod status;
 pub mod steering;
 mod transactions;
+mod unconfirmed;
 
 use std::fmt::Write as _;
 
