@@ -262,6 +262,42 @@ async fn server_that_accepts_and_says_nothing_is_left_for_another() {
 }
 
 #[tokio::test]
+async fn server_that_lives_but_never_sends_its_rows_is_left_for_another() {
+    let puppet = Puppet::new().await;
+    let chatty = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let mut options = puppet.options();
+    let remotes = vec![Remote::Tcp {
+        host: "127.0.0.1".to_owned(),
+        port: chatty.local_addr().unwrap().port(),
+    }];
+    let good = std::mem::replace(&mut options.remotes, remotes);
+    options.snapshot_timeout = Duration::from_millis(300);
+    let mut peer = Peer::connect(options);
+    let (mut stream, _) = chatty.accept().await.unwrap();
+    // Asks for echoes all the time: to the probe it is alive.
+    let chat = async {
+        loop {
+            let echo = br#"{"id":"echo","method":"echo","params":[]}"#;
+            if stream.write_all(echo).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        () = chat => {}
+        () = peer.until(|peer| !peer.errors.is_empty()) => {}
+    }
+    assert!(
+        matches!(*peer.errors[0], SessionError::NoSnapshot { .. }),
+        "{:?}",
+        peer.errors
+    );
+    peer.client.set_remotes(good);
+    let (_served, ()) = tokio::join!(puppet.serve(snapshot()), peer.until(|peer| peer.synced > 0));
+}
+
+#[tokio::test]
 async fn client_without_remotes_says_so() {
     let puppet = Puppet::new().await;
     let mut peer = Peer::connect(Options {

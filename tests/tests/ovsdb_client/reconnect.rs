@@ -186,3 +186,42 @@ async fn driver_that_is_aborted_ends_the_events_and_the_transactions() {
         .unwrap_err();
     assert!(matches!(error, TransactError::ShutDown), "{error:?}");
 }
+
+#[tokio::test]
+async fn database_that_moves_is_followed_to_its_new_server() {
+    let former = DatabaseServer::start(DatabaseServer::SOUTHBOUND).unwrap();
+    let next = DatabaseServer::start(DatabaseServer::SOUTHBOUND).unwrap();
+    let mut peer = Peer::synced(southbound(&former)).await;
+    let there = Peer::synced(southbound(&next)).await;
+    peer.bind(peer.datapath().await, &["a", "b"]).await;
+    there.bind(there.datapath().await, &["c"]).await;
+    peer.until(|peer| peer.rows.len() == 2).await;
+    peer.client.set_remotes(vec![next.remote()]);
+    peer.until(|peer| peer.rows.len() == 1).await;
+    assert_eq!(peer.texts("logical_port"), "c");
+    assert!(matches!(*peer.errors[0], SessionError::RemotesChanged));
+    // The same again is no news.
+    peer.client.set_remotes(vec![next.remote()]);
+    peer.bind(peer.datapath().await, &["d"]).await;
+    peer.until(|peer| peer.rows.len() == 2).await;
+    assert_eq!((peer.synced, peer.errors.len()), (2, 1));
+}
+
+#[tokio::test]
+async fn database_that_moves_while_no_server_answers_is_followed_at_once() {
+    let next = DatabaseServer::start(DatabaseServer::SOUTHBOUND).unwrap();
+    // Takes connections, and says nothing.
+    let silent = tokio::net::TcpListener::bind(("127.0.0.1", 0))
+        .await
+        .unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let mut peer = Peer::connect(Options {
+        remotes: vec![format!("tcp:127.0.0.1:{port}").parse().unwrap()],
+        probe_interval: Some(Duration::ZERO),
+        ..southbound(&next)
+    });
+    let _silence = timeout(DEADLINE, silent.accept()).await.unwrap().unwrap();
+    peer.client.set_remotes(vec![next.remote()]);
+    peer.until(|peer| peer.synced == 1).await;
+    assert!(peer.errors.is_empty(), "{:?}", peer.errors);
+}

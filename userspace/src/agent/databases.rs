@@ -100,6 +100,16 @@ impl Followed {
         }
     }
 
+    /// Looks for the database elsewhere from now on.
+    fn move_to(&mut self, remotes: Vec<Remote>) {
+        if remotes != self.remotes {
+            let (database, from) = (self.database.name(), self.remotes());
+            self.remotes.clone_from(&remotes);
+            tracing::warn!(database, %from, to = %self.remotes(), "database is elsewhere now");
+            self.client.set_remotes(remotes);
+        }
+    }
+
     /// The next event. Cancel-safe.
     ///
     /// # Errors
@@ -187,6 +197,8 @@ pub struct Databases {
     pub southbound: Followed,
     /// `external_ids:system-id` of the Open_vSwitch row.
     pub chassis: String,
+    /// Whether the southbound database is where `ovn-remote` says.
+    follow_ovn_remote: bool,
 }
 
 impl Databases {
@@ -253,9 +265,28 @@ impl Databases {
                 northbound,
                 southbound,
                 chassis: chassis.to_string(),
+                follow_ovn_remote: connection.southbound.is_none(),
             },
             [ovs_batch, northbound_batch, southbound_batch],
         ))
+    }
+
+    /// Takes changes of the Open_vSwitch database: the southbound one is where `ovn-remote` says, as
+    /// for ovn-controller. One that is gone or cannot be read leaves things as they are.
+    pub fn follow_ovn_remote(&mut self, changes: &[Change]) {
+        if !self.follow_ovn_remote {
+            return;
+        }
+        let ids = external_ids(changes);
+        let Some(text) = ids.as_ref().and_then(|ids| ids.get("ovn-remote")) else {
+            return;
+        };
+        match Remote::parse_list(text) {
+            Ok(remotes) => self.southbound.move_to(remotes),
+            Err(error) => {
+                tracing::warn!(%error, "ovn-remote cannot be read; the former one stays");
+            }
+        }
     }
 
     /// The next event of any of them. Cancel-safe.
@@ -291,10 +322,12 @@ pub fn mirror_lock_name(chassis: &str) -> String {
 /// `external_ids` of the one Open_vSwitch row.
 #[must_use]
 pub fn external_ids(changes: &[Change]) -> Option<StringMap> {
-    let change = changes
+    changes
         .iter()
-        .find(|change| &*change.table == rows::Table::OpenVSwitch.name())?;
-    change.new.as_ref()?.string_map("external_ids").ok()
+        .filter(|change| &*change.table == rows::Table::OpenVSwitch.name())
+        .find_map(|change| change.new.as_ref())?
+        .string_map("external_ids")
+        .ok()
 }
 
 /// What the agent monitors of a database, bindings aside.
@@ -328,11 +361,59 @@ fn clause(condition: rows::Condition) -> Clause {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ovsdb::{Atom, Datum, Row};
 
     #[test]
     fn each_chassis_has_a_lock_of_its_own() {
         assert_eq!(mirror_lock_name("node1"), "neighsteer_mirror_node1");
         assert_eq!(mirror_lock_name("a-b.c"), "neighsteer_mirror_a_2db_2ec");
         assert_ne!(mirror_lock_name("a_2d"), mirror_lock_name("a-"));
+    }
+
+    /// What a change of the Open_vSwitch row brings; `None`: it goes.
+    fn ovs_row(remote: Option<&str>) -> Change {
+        let new = remote.map(|remote| {
+            let ids = [(
+                Atom::String("ovn-remote".into()),
+                Atom::String(remote.into()),
+            )];
+            let columns: [Arc<str>; 1] = ["external_ids".into()];
+            Row::new(columns.into(), vec![Datum::map(ids)]).unwrap()
+        });
+        Change {
+            table: rows::Table::OpenVSwitch.name().into(),
+            uuid: ovsdb::Uuid(uuid::Uuid::nil()),
+            old: None,
+            new,
+        }
+    }
+
+    fn databases(follow_ovn_remote: bool) -> Databases {
+        let start = |database: Database| {
+            let remotes = vec!["unix:/nowhere".parse().unwrap()];
+            Followed::start(database, remotes, request(database, "a"), None, false)
+        };
+        Databases {
+            ovs: start(Database::OpenVSwitch),
+            northbound: start(Database::Northbound),
+            southbound: start(Database::Southbound),
+            chassis: "a".to_owned(),
+            follow_ovn_remote,
+        }
+    }
+
+    #[tokio::test]
+    async fn southbound_database_is_where_ovn_remote_says_unless_it_was_given() {
+        let mut given = databases(false);
+        given.follow_ovn_remote(&[ovs_row(Some("unix:/a"))]);
+        assert_eq!(given.southbound.remotes(), "unix:/nowhere");
+        let mut followed = databases(true);
+        // A row that is made anew goes and comes.
+        followed.follow_ovn_remote(&[ovs_row(None), ovs_row(Some("unix:/a,tcp:b:1"))]);
+        assert_eq!(followed.southbound.remotes(), "unix:/a,tcp:b:1");
+        for nothing in [ovs_row(Some("garbage")), ovs_row(Some("")), ovs_row(None)] {
+            followed.follow_ovn_remote(&[nothing]);
+            assert_eq!(followed.southbound.remotes(), "unix:/a,tcp:b:1");
+        }
     }
 }

@@ -267,6 +267,9 @@ impl Driver {
         {
             mirrors.apply(&batch.changes, batch.conditions);
         }
+        if database == Database::OpenVSwitch {
+            self.databases.follow_ovn_remote(&batch.changes);
+        }
         if self.model.apply(&batch.changes) && self.model.rebuild() {
             self.groups_changed();
         }

@@ -43,6 +43,9 @@ pub struct Options {
     pub probe_interval: Option<Duration>,
     /// How long a connection may take to be made.
     pub connect_timeout: Duration,
+    /// How long it may take until a connection is made and the rows have come over it, however busy
+    /// the server keeps it.
+    pub snapshot_timeout: Duration,
     /// How long a transaction may take until its answer, waiting for its turn included.
     pub transact_timeout: Duration,
     /// A longer message ends the connection, before it takes more memory.
@@ -94,6 +97,7 @@ impl Options {
             monitor,
             probe_interval: None,
             connect_timeout: Duration::from_secs(5),
+            snapshot_timeout: Duration::from_secs(120),
             transact_timeout: Duration::from_secs(30),
             max_message_bytes: 256 * 1024 * 1024,
             max_in_flight: 32,
@@ -212,6 +216,15 @@ impl Client {
     /// Where no lock can have the name.
     pub fn lock(&self, name: impl Into<Arc<str>>) -> Result<Lock, LockNameError> {
         Lock::new(Arc::clone(&self.shared), name.into())
+    }
+
+    /// Looks for the database at other servers from now on: a connection to any of the former ones
+    /// ends, with [`SessionError::RemotesChanged`]. What is known stays until the new servers are
+    /// heard, as after any loss of a connection.
+    ///
+    /// [`SessionError::RemotesChanged`]: super::SessionError::RemotesChanged
+    pub fn set_remotes(&self, remotes: Vec<Remote>) {
+        self.shared.want_remotes(remotes);
     }
 
     /// Changes which rows of a table the monitor covers, on the present connection and on those

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::{
     sync::mpsc,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{
@@ -63,8 +63,12 @@ impl Driver {
         let mut replica = Replica::default();
         let mut cause = None;
         let mut failures = 0;
+        let mut remotes: Arc<[Remote]> = options.remotes.as_slice().into();
         loop {
-            let mut order: Vec<&Remote> = options.remotes.iter().collect();
+            if let Some(wanted) = shared.wanted_remotes() {
+                remotes = wanted;
+            }
+            let mut order: Vec<&Remote> = remotes.iter().collect();
             fastrand::shuffle(&mut order);
             for remote in order {
                 let mut changes = Vec::new();
@@ -82,7 +86,11 @@ impl Driver {
                     Ok::<_, SessionError>((connection, writer))
                 };
                 let connected = tokio::select! {
-                    connected = connected => connected,
+                    connected = timeout(options.snapshot_timeout, connected) => {
+                        let after = options.snapshot_timeout;
+                        connected.unwrap_or(Err(SessionError::NoSnapshot { after }))
+                    }
+                    () = shared.other_remotes(&remotes) => break,
                     Unused = refuse(&mut transactions, cause.as_ref()) => return,
                 };
                 let error = match connected {
@@ -90,8 +98,14 @@ impl Driver {
                         tracing::info!(%remote, database = %options.database, "database connected");
                         let since = Instant::now();
                         shared.synced(changes, replica.conditions.generation);
-                        let session =
-                            Session::new(connection, writer, &mut replica, &options, shared);
+                        let session = Session::new(
+                            connection,
+                            writer,
+                            &mut replica,
+                            &options,
+                            &remotes,
+                            shared,
+                        );
                         match session.run(&mut transactions).await {
                             None => return,
                             Some(error) => {
@@ -113,7 +127,7 @@ impl Driver {
                 shared.disconnected(Arc::clone(&error));
                 cause = Some(error);
             }
-            if options.remotes.is_empty() {
+            if remotes.is_empty() {
                 let error = Arc::new(SessionError::Connect(ConnectError::NoRemote));
                 shared.disconnected(Arc::clone(&error));
                 cause = Some(error);
@@ -122,6 +136,7 @@ impl Driver {
             let wait = options.backoff.wait(failures, fastrand::f64());
             tokio::select! {
                 () = sleep(wait) => {}
+                () = shared.other_remotes(&remotes) => failures = 0,
                 Unused = refuse(&mut transactions, cause.as_ref()) => return,
             }
         }

@@ -42,6 +42,12 @@ pub enum SessionError {
         /// For how long.
         silence: Duration,
     },
+    /// The server lives, but does not say what it was asked for at the start.
+    #[error("the rows did not come within {} s", after.as_secs_f32())]
+    NoSnapshot {
+        /// How long was waited.
+        after: Duration,
+    },
     /// What came is no message.
     #[error(transparent)]
     Frame(#[from] FrameError),
@@ -83,6 +89,9 @@ pub enum SessionError {
     /// The server ended the monitor: the schema changes, or the database goes.
     #[error("the server canceled the monitor")]
     MonitorCanceled,
+    /// The remotes are others now.
+    #[error("the database is looked for elsewhere now")]
+    RemotesChanged,
 }
 
 /// Why a transaction is not known to be committed.

@@ -11,6 +11,7 @@ use super::{
     cache::Change,
     error::SessionError,
     lock::{LockState, WantedLocks},
+    remote::Remote,
     replica::Conditions,
     value::Uuid,
     wire::monitor::MonitorCondition,
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     conditions_changed: Notify,
     /// The same.
     locks_changed: Notify,
+    /// The same.
+    remotes_changed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +67,8 @@ struct State {
     wanted: Conditions,
     /// The locks that are wanted.
     locks: WantedLocks,
+    /// The servers that are wanted, where others than at first.
+    remotes: Option<Arc<[Remote]>>,
     /// The driver has ended.
     closed: bool,
     /// The consumer has gone.
@@ -165,6 +170,7 @@ impl Shared {
             news: Notify::new(),
             conditions_changed: Notify::new(),
             locks_changed: Notify::new(),
+            remotes_changed: Notify::new(),
         }
     }
 
@@ -313,6 +319,27 @@ impl Shared {
     /// What became of a lock.
     pub(crate) fn set_lock(&self, name: &str, state: LockState) {
         self.lock().locks.set(name, state);
+    }
+
+    /// Wants other servers.
+    pub(crate) fn want_remotes(&self, remotes: Vec<Remote>) {
+        self.lock().remotes = Some(remotes.into());
+        self.remotes_changed.notify_one();
+    }
+
+    /// The servers that are wanted, where others than at first.
+    pub(crate) fn wanted_remotes(&self) -> Option<Arc<[Remote]>> {
+        self.lock().remotes.clone()
+    }
+
+    /// Waits until other servers are wanted than these.
+    pub(crate) async fn other_remotes(&self, present: &[Remote]) {
+        while self
+            .wanted_remotes()
+            .is_none_or(|wanted| *wanted == *present)
+        {
+            self.remotes_changed.notified().await;
+        }
     }
 
     /// Waits until other locks may be wanted.

@@ -11,6 +11,7 @@ use super::{
     link::Link,
     lock::{HeldLocks, LockState},
     pending::Shared,
+    remote::Remote,
     replica::{Conditions, MONITOR, Replica},
     value::Uuid,
     wire::{
@@ -42,6 +43,8 @@ pub(crate) struct Session<'a> {
     writer: Option<Link>,
     replica: &'a mut Replica,
     options: &'a Options,
+    /// Where the server may be for this connection to go on.
+    remotes: &'a [Remote],
     shared: &'a Shared,
     in_flight: HashMap<u64, Sent>,
     /// The request that changes conditions, with what they will be.
@@ -56,6 +59,7 @@ impl<'a> Session<'a> {
         writer: Option<Link>,
         replica: &'a mut Replica,
         options: &'a Options,
+        remotes: &'a [Remote],
         shared: &'a Shared,
     ) -> Self {
         Self {
@@ -63,6 +67,7 @@ impl<'a> Session<'a> {
             writer,
             replica,
             options,
+            remotes,
             shared,
             in_flight: HashMap::new(),
             changing: None,
@@ -109,6 +114,9 @@ impl<'a> Session<'a> {
                 },
                 () = self.shared.conditions_changed() => self.change_conditions(),
                 () = self.shared.locks_changed() => self.change_locks(),
+                () = self.shared.other_remotes(self.remotes) => {
+                    return Err(SessionError::RemotesChanged);
+                }
             }
         }
     }
