@@ -310,3 +310,32 @@ async fn client_without_remotes_says_so() {
         SessionError::Connect(ConnectError::NoRemote)
     ));
 }
+
+#[tokio::test]
+async fn server_that_answers_echoes_and_no_transaction_is_left() {
+    let puppet = Puppet::new().await;
+    let mut options = puppet.options();
+    options.transact_timeout = Duration::from_millis(100);
+    let mut peer = Peer::connect(options);
+    let ((mut strings, _), ()) =
+        tokio::join!(puppet.serve(snapshot()), peer.until(|peer| peer.synced > 0));
+    let delete = Operation::delete("T").into();
+    let error = peer.client.transact(&[delete]).await.unwrap_err();
+    assert!(!error.changed_nothing(), "{error:?}");
+    strings.request("transact").await;
+    let alive = async {
+        loop {
+            let request = strings.request("echo").await;
+            strings.answer(&request, "[]").await;
+        }
+    };
+    tokio::select! {
+        () = alive => {}
+        () = peer.until(|peer| !peer.errors.is_empty()) => {}
+    }
+    assert!(
+        matches!(*peer.errors[0], SessionError::Unanswered { .. }),
+        "{:?}",
+        peer.errors
+    );
+}

@@ -368,7 +368,7 @@ impl Mirrors {
             LockState::Waiting => {
                 tracing::warn!(
                     lock,
-                    "another agent mirrors for the chassis; waiting for its end"
+                    "somebody else holds the mirror's lock (another agent, or a connection of ours that the server has not given up yet); waiting for it"
                 );
             }
             LockState::Stolen => {

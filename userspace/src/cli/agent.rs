@@ -144,6 +144,10 @@ fn parse_mark(text: &str) -> Result<u32, String> {
 
 impl AgentArgs {
     fn config(&self) -> anyhow::Result<AgentConfig> {
+        anyhow::ensure!(
+            self.tag.is_none() || matches!(self.datapath, HookArg::Tc),
+            "--tag needs --datapath tc: elsewhere frames have no mark"
+        );
         let hook = match self.datapath {
             HookArg::Tc => Some(Hook::Tc),
             HookArg::Xdp => Some(Hook::Xdp),

@@ -35,6 +35,12 @@ use crate::{
 /// or multicast traffic to several gateway routers, and frames that need more lookups than Open
 /// vSwitch makes.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Exit code 1 where something is not as the design wants it.
+
+Examples:
+  neighsteer audit
+  neighsteer audit --bridge br-ex --output json | jq '.[].findings'")]
 pub struct AuditArgs {
     /// Only this bridge [default: every bridge that gateway routers share]
     #[arg(long, value_name = "NAME")]
@@ -51,7 +57,17 @@ pub struct AuditArgs {
 pub async fn run(args: &AuditArgs, output: &mut Output<'_>) -> anyhow::Result<Finding> {
     let connection = args.connection.parse(live::PATIENCE)?;
     let model = live::model(&connection).await?;
-    let groups = chosen(model.topology(), args.bridge.as_deref())?;
+    let is_meant = |audit: &BridgeAudit| {
+        let named = args.bridge.as_deref();
+        named.is_none_or(|name| *audit.bridge == *name)
+    };
+    let mut left_out = audit::left_out(model.topology(), model.rows());
+    left_out.retain(is_meant);
+    let groups = match chosen(model.topology(), args.bridge.as_deref()) {
+        // That is what there is to say.
+        Err(_) if !left_out.is_empty() => Vec::new(),
+        chosen => chosen?,
+    };
     let switch = NativeSwitch::new(&connection.ovs_run_directory);
     let mut control = UnixCtl::of_vswitchd(&connection.ovs_run_directory)?
         .connect()
@@ -66,12 +82,7 @@ pub async fn run(args: &AuditArgs, output: &mut Output<'_>) -> anyhow::Result<Fi
         let plan = plan(group, gates, Install::Complete);
         audits.push(audit::audit(group, &plan, &observed, lookups));
     }
-    let is_meant = |audit: &BridgeAudit| {
-        let named = args.bridge.as_deref();
-        named.is_none_or(|name| *audit.bridge == *name)
-    };
-    let left_out = audit::left_out(model.topology(), model.rows());
-    audits.extend(left_out.into_iter().filter(is_meant));
+    audits.extend(left_out);
     if output.is_json() {
         output.json(&audits)?;
     } else {

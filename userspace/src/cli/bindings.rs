@@ -37,6 +37,9 @@ pub struct BindingsArgs {
     /// Only this bridge [default: every bridge that gateway routers share]
     #[arg(long, value_name = "NAME")]
     pub bridge: Option<String>,
+    /// An address that the agent was told not to mirror; any number of times
+    #[arg(long, value_name = "IP")]
+    pub node_address: Vec<IpAddr>,
     /// List followers that lack nothing, too
     #[arg(long, conflicts_with = "watch")]
     pub all: bool,

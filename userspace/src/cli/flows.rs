@@ -55,7 +55,7 @@ pub enum FlowsError {
 fn reasons(skipped: &[String]) -> String {
     skipped
         .iter()
-        .map(|reason| format!("\n  left out: {reason}"))
+        .map(|reason| format!("; left out: {reason}"))
         .collect()
 }
 
@@ -175,7 +175,9 @@ fn print(
         let there = installed.iter().find(|it| it.flow.key() == key);
         match there.map(|it| &it.flow) {
             None => writeln!(out, "+{flow}")?,
-            Some(there) if there.cookie != COOKIE => writeln!(out, "!{there}")?,
+            Some(there) if changes.foreign.contains(there) => writeln!(out, "!{there}")?,
+            // Somebody else's, where it does not matter whose it is.
+            Some(there) if there.cookie != COOKIE => writeln!(out, " {there}")?,
             Some(there) if there == flow => writeln!(out, " {flow}")?,
             Some(there) => writeln!(out, "-{there}\n+{flow}")?,
         }

@@ -233,6 +233,7 @@ fn run(cli: Cli, stdout: &mut (dyn std::io::Write + Send)) -> anyhow::Result<Fin
         Command::Flows(args) => runtime()?.block_on(async {
             let connection = args.connection.parse(live::PATIENCE)?;
             let model = live::model(&connection).await?;
+            audit::chosen(model.topology(), args.flows.bridge.as_deref())?;
             let gates = Gates::new(true, true)?;
             let switch = crate::openflow::NativeSwitch::new(&connection.ovs_run_directory);
             let json = output.is_json();
@@ -260,17 +261,16 @@ async fn show_bindings(
 ) -> anyhow::Result<Finding> {
     let connection = args.connection.parse(live::PATIENCE)?;
     let model = live::model(&connection).await?;
-    let groups = &model.topology().groups;
-    if let Some(bridge) = &args.bindings.bridge
-        && model.topology().group(bridge).is_none()
-    {
-        anyhow::bail!(
-            "no gateway routers of this node share bridge {bridge}; `neighsteer flows` says which do"
-        );
-    }
-    let all: Vec<(&str, GroupMembers)> = groups
+    audit::chosen(model.topology(), args.bindings.bridge.as_deref())?;
+    let addresses = Arc::new(args.bindings.node_address.iter().copied().collect());
+    let all: Vec<(&str, GroupMembers)> = model
+        .topology()
+        .groups
         .iter()
-        .map(|group| (&*group.bridge, GroupMembers::of(group, Arc::default())))
+        .map(|group| {
+            let members = GroupMembers::of(group, Arc::clone(&addresses));
+            (&*group.bridge, members)
+        })
         .collect();
     let is_asked = |bridge: &str| args.bindings.bridge.as_ref().is_none_or(|it| it == bridge);
     // Sources of other bridges, too: what they know tells which rows were brought along from there.

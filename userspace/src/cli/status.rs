@@ -112,12 +112,19 @@ fn problems(status: &serde_json::Value) -> Vec<String> {
             ));
         }
     }
+    let steers = !is_false(status, "steering_gate") && !is_true(status, "paused");
+    if steers && objects(status, "groups").next().is_none() {
+        problems.push(
+            "no bridge is steered: no gateway routers of this node share one, or what they need is missing (`takes no part` above)"
+                .to_owned(),
+        );
+    }
     match status
         .get("mirror_lock")
         .and_then(serde_json::Value::as_str)
     {
         Some("waiting") => problems
-            .push("another agent mirrors for this chassis; this one waits for its end".to_owned()),
+            .push("somebody else holds the mirror's lock, such as another agent of this chassis; this one waits for it".to_owned()),
         Some("stolen") => problems.push(
             "somebody took the mirror's lock; nothing is mirrored until it comes back".to_owned(),
         ),
@@ -140,6 +147,7 @@ fn doing(status: &serde_json::Value) -> &'static str {
         (true, false) => "observing",
         (true, true) => "observing; paused by hand besides (`neighsteer resume` ends that)",
         (false, true) => "paused by hand (`neighsteer resume` ends that)",
+        (false, false) if objects(status, "groups").next().is_none() => "nothing to steer",
         (false, false) => "steering and mirroring",
     }
 }

@@ -20,6 +20,10 @@ use crate::topology::{BridgeGroup, GatewayRouter, IngressPort, SkipReason, Skipp
 ///
 /// Read from the databases, once; nothing is written.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  neighsteer topology
+  neighsteer topology --output json | jq '.skipped[]'")]
 pub struct TopologyArgs {
     /// Where things are
     #[command(flatten)]

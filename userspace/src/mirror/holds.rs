@@ -26,6 +26,9 @@ pub struct Pauses {
     /// From a follower's row vanishing until it is put back: time to learn that the follower or the
     /// source is going away too.
     pub put_back_ms: u64,
+    /// From a written row's commit until it is written again where the monitor has not shown it:
+    /// over a connection of their own, answers overtake the monitor of a busy server.
+    pub unseen_ms: u64,
     /// Between two corrections of a row that somebody else keeps changing.
     pub correction_ms: u64,
     /// After a first refusal; doubled with each further one.
@@ -38,6 +41,7 @@ impl Default for Pauses {
     fn default() -> Self {
         Self {
             put_back_ms: 200,
+            unseen_ms: 2_000,
             correction_ms: 5_000,
             retry_ms: 100,
             longest_retry_ms: 300_000,
@@ -129,7 +133,7 @@ impl Holds {
 
     /// A row was changed, and the change is not seen yet; until when it is left alone.
     pub(super) fn unseen(&mut self, key: Key, pauses: &Pauses, now: Millis) -> Millis {
-        let until = now.after(pauses.put_back_ms);
+        let until = now.after(pauses.unseen_ms);
         self.rows.entry(key).or_default().unseen = Some(until);
         until
     }

@@ -214,7 +214,7 @@ async fn write(
 }
 
 /// Waits until then; without a deadline, for ever.
-async fn at(deadline: Option<Instant>) {
+pub(super) async fn at(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,

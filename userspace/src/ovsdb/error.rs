@@ -42,6 +42,12 @@ pub enum SessionError {
         /// For how long.
         silence: Duration,
     },
+    /// The server lives, but leaves a transaction without an answer.
+    #[error("a transaction was not answered within {} s", after.as_secs_f32())]
+    Unanswered {
+        /// For how long.
+        after: Duration,
+    },
     /// The server lives, but does not say what it was asked for at the start.
     #[error("the rows did not come within {} s", after.as_secs_f32())]
     NoSnapshot {

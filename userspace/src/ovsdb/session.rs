@@ -1,12 +1,16 @@
 //! A connection that is up: updates in, transactions out.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 
 use super::{
     client::Options,
+    connection::at,
     error::{SessionError, TransactError},
     link::Link,
     lock::{HeldLocks, LockState},
@@ -34,6 +38,8 @@ pub(crate) struct Transaction {
 struct Sent {
     operations: usize,
     reply: oneshot::Sender<Result<Vec<OperationResult>, TransactError>>,
+    /// When.
+    at: Instant,
 }
 
 /// Serves one connection.
@@ -104,6 +110,7 @@ impl<'a> Session<'a> {
         self.change_conditions();
         self.change_locks();
         loop {
+            let overdue = self.oldest().map(|sent| sent + self.patience());
             let room = self.in_flight.len() < self.options.max_in_flight.max(1);
             tokio::select! {
                 incoming = self.connection.next() => self.receive(incoming?)?,
@@ -112,6 +119,10 @@ impl<'a> Session<'a> {
                     Some(transaction) => self.send(transaction),
                     None => return Ok(()),
                 },
+                () = at(overdue), if overdue.is_some() => {
+                    let after = self.patience();
+                    return Err(SessionError::Unanswered { after });
+                }
                 () = self.shared.conditions_changed() => self.change_conditions(),
                 () = self.shared.locks_changed() => self.change_locks(),
                 () = self.shared.other_remotes(self.remotes) => {
@@ -119,6 +130,17 @@ impl<'a> Session<'a> {
                 }
             }
         }
+    }
+
+    /// When the oldest transaction without an answer was sent.
+    fn oldest(&self) -> Option<Instant> {
+        self.in_flight.values().map(|sent| sent.at).min()
+    }
+
+    /// For how long a server may leave a transaction unanswered. Whoever waited for it has given up
+    /// long before; what is left is its place among those in flight.
+    fn patience(&self) -> Duration {
+        self.options.transact_timeout.saturating_mul(2)
     }
 
     fn send(&mut self, transaction: Transaction) {
@@ -133,7 +155,12 @@ impl<'a> Session<'a> {
         }
         let connection = self.writer.as_mut().unwrap_or(&mut self.connection);
         let id = connection.request("transact", &params);
-        self.in_flight.insert(id, Sent { operations, reply });
+        let sent = Sent {
+            operations,
+            reply,
+            at: Instant::now(),
+        };
+        self.in_flight.insert(id, sent);
     }
 
     fn receive(&mut self, incoming: Incoming) -> Result<(), SessionError> {

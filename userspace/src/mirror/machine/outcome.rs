@@ -110,15 +110,17 @@ impl Mirror {
                     known.mac == Some(row.mac) && known.timestamp >= row.timestamp
                 });
                 if !seen {
-                    let until = self.holds.unseen(key, &self.settings.pauses, now.at);
-                    self.wakes.no_later(key.ip, until);
+                    self.wait_to_see(key, now);
                 }
             }
-            Need::Insert if !self.table.has_row(key.ip, key.slot) => {
-                self.follower_row_gone(key, now);
-            }
+            Need::Insert if !self.table.has_row(key.ip, key.slot) => self.wait_to_see(key, now),
             _ => {}
         }
+    }
+
+    fn wait_to_see(&mut self, key: Key, now: Now) {
+        let until = self.holds.unseen(key, &self.settings.pauses, now.at);
+        self.wakes.no_later(key.ip, until);
     }
 
     /// Notes that nothing is due for a row any more, if that is so.
