@@ -233,7 +233,9 @@ fn run(cli: Cli, stdout: &mut (dyn std::io::Write + Send)) -> anyhow::Result<Fin
         Command::Flows(args) => runtime()?.block_on(async {
             let connection = args.connection.parse(live::PATIENCE)?;
             let model = live::model(&connection).await?;
-            audit::chosen(model.topology(), args.flows.bridge.as_deref())?;
+            if args.flows.bridge.is_none() {
+                audit::chosen(model.topology(), None)?;
+            }
             let gates = Gates::new(true, true)?;
             let switch = crate::openflow::NativeSwitch::new(&connection.ovs_run_directory);
             let json = output.is_json();

@@ -219,11 +219,23 @@ mod tests {
     #[test]
     fn a_pause_is_shown_with_the_gate_off_too() {
         let of = |steering_gate, paused| {
-            doing(&serde_json::json!({ "steering_gate": steering_gate, "paused": paused }))
+            let groups = serde_json::json!([{}]);
+            doing(&serde_json::json!({
+                "steering_gate": steering_gate, "paused": paused, "groups": groups,
+            }))
         };
         assert!(of(false, true).contains("paused by hand"));
         assert!(of(true, true).contains("paused by hand"));
         assert_eq!(of(false, false), "observing");
         assert_eq!(of(true, false), "steering and mirroring");
+    }
+
+    #[test]
+    fn a_node_that_should_be_steered_and_is_not_is_a_problem() {
+        let of = |gate, groups: &[u8]| serde_json::json!({ "steering_gate": gate, "paused": false, "groups": groups });
+        assert_eq!(problems(&of(false, &[])), Vec::<String>::new());
+        assert_eq!(problems(&of(true, &[1])), Vec::<String>::new());
+        assert!(problems(&of(true, &[]))[0].contains("no bridge is steered"));
+        assert_eq!(doing(&of(true, &[])), "nothing to steer");
     }
 }

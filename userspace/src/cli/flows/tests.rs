@@ -114,7 +114,6 @@ async fn a_bridge_without_a_group_is_an_error_that_says_why() {
     .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no gateway routers of this node share bridge breth0\n  left out: GR_node-1: port \
-         patch-breth0_node-1-to-br-int has no OpenFlow number (yet)"
+        "no gateway routers of this node share bridge breth0; left out: GR_node-1: port patch-breth0_node-1-to-br-int has no OpenFlow number (yet)"
     );
 }
