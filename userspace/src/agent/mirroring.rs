@@ -4,7 +4,7 @@
 mod tests;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     net::IpAddr,
     sync::{
         Arc,
@@ -23,7 +23,7 @@ use super::{
 use crate::{
     mirror::{Batch, BindingRow, GroupMembers, Millis, Mirror, Now, Settings, Status},
     ovsdb::{
-        Change, Clause, Client, Lock, LockState, MonitorCondition, Operation, OperationResult,
+        Change, Clause, Client, Lock, LockState, MonitorCondition, Operation, OperationResult, Row,
         TransactError, Uuid,
     },
     topology::BridgeGroup,
@@ -85,7 +85,7 @@ pub enum Done {
     /// A batch was carried out, or not.
     Batch(Box<Finished>),
     /// Rows at fault were read again.
-    Read(Vec<BindingRow>),
+    Read(Vec<(Uuid, Row)>),
     /// The lock came or went.
     Lock(LockState),
 }
@@ -98,8 +98,8 @@ pub struct Mirrors {
     settings: Settings,
     node_addresses: Arc<BTreeSet<IpAddr>>,
     mirrors: BTreeMap<Arc<str>, Mirror>,
-    /// Every row of `MAC_Binding` that the monitor covers.
-    rows: HashMap<Uuid, BindingRow>,
+    /// Every row of `MAC_Binding` that the monitor covers and that can be read, shared with its cache.
+    rows: BTreeMap<Uuid, Row>,
     /// Those among them of which only a transaction knows.
     unconfirmed: Unconfirmed,
     /// Rows that cannot be read since the start.
@@ -131,7 +131,7 @@ impl Mirrors {
             settings,
             node_addresses: Arc::new(node_addresses),
             mirrors: BTreeMap::new(),
-            rows: HashMap::new(),
+            rows: BTreeMap::new(),
             unconfirmed: Unconfirmed::default(),
             bad_rows: 0,
             wanted: BTreeMap::new(),
@@ -209,7 +209,9 @@ impl Mirrors {
                 .mirrors
                 .entry(Arc::clone(bridge))
                 .or_insert_with(|| Mirror::new(self.settings));
-            mirror.set_group(members.clone(), self.rows.values().cloned(), now);
+            let rows = self.rows.iter();
+            let rows = rows.filter_map(|(uuid, row)| BindingRow::parse(*uuid, row).ok());
+            mirror.set_group(members.clone(), rows, now);
             if self.connected {
                 mirror.synced(now);
             }
@@ -225,17 +227,15 @@ impl Mirrors {
             .filter(|change| &*change.table == MAC_BINDING)
         {
             self.unconfirmed.told(change.uuid);
-            let row = change
-                .new
-                .as_ref()
-                .map(|row| BindingRow::parse(change.uuid, row));
+            let new = change.new.as_ref();
+            let row = new.map(|row| (row, BindingRow::parse(change.uuid, row)));
             match &row {
-                Some(Ok(row)) => {
+                Some((row, Ok(parsed))) => {
                     // A row whose MAC cannot be read still holds its place in the index.
-                    self.bad_rows += u64::from(row.mac.is_none());
-                    self.rows.insert(change.uuid, row.clone());
+                    self.bad_rows += u64::from(parsed.mac.is_none());
+                    self.rows.insert(change.uuid, Row::clone(row));
                 }
-                Some(Err(skip)) => {
+                Some((_, Err(skip))) => {
                     self.rows.remove(&change.uuid);
                     self.bad_rows += 1;
                     tracing::debug!(uuid = %change.uuid, ?skip, "binding skipped");
@@ -246,7 +246,7 @@ impl Mirrors {
             }
             for mirror in self.mirrors.values_mut() {
                 match &row {
-                    Some(Ok(row)) => mirror.upsert(row, now),
+                    Some((_, Ok(row))) => mirror.upsert(row, now),
                     _ => mirror.remove(change.uuid, now),
                 }
             }
@@ -342,15 +342,18 @@ impl Mirrors {
             Done::Lock(state) => self.note_lock(state),
             Done::Read(rows) => {
                 let now = self.clock.now();
-                for row in rows {
-                    if self.rows.contains_key(&row.uuid) {
+                for (uuid, row) in rows {
+                    if self.rows.contains_key(&uuid) {
                         // The monitor knows it, and may have told of a later change already.
                         continue;
                     }
-                    self.unconfirmed.add(row.uuid, now.at);
-                    self.rows.insert(row.uuid, row.clone());
+                    let Ok(parsed) = BindingRow::parse(uuid, &row) else {
+                        continue;
+                    };
+                    self.unconfirmed.add(uuid, now.at);
+                    self.rows.insert(uuid, row);
                     for mirror in self.mirrors.values_mut() {
-                        mirror.upsert(&row, now);
+                        mirror.upsert(&parsed, now);
                     }
                 }
             }

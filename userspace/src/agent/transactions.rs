@@ -2,9 +2,10 @@
 
 use super::databases::{MAC_BINDING, MAC_BINDING_COLUMNS};
 use crate::{
-    mirror::{Batch, BindingRow, Failure, FailureKind, RowAtFault, RowOperation, RowWrite},
+    mirror::{Batch, Failure, FailureKind, RowAtFault, RowOperation, RowWrite},
     ovsdb::{
-        Aborted, Clause, Client, ErrorKind, Operation, OperationResult, Outcome, TransactError,
+        Aborted, Clause, Client, ErrorKind, Operation, OperationResult, Outcome, Row,
+        TransactError, Uuid,
     },
 };
 
@@ -96,7 +97,7 @@ pub(super) fn failure(batch: &Batch, error: &TransactError) -> Failure {
 }
 
 /// Reads rows that the server has and the mirror did not know of.
-pub(super) async fn read_again(client: &Client, rows: Vec<RowAtFault>) -> Vec<BindingRow> {
+pub(super) async fn read_again(client: &Client, rows: Vec<RowAtFault>) -> Vec<(Uuid, Row)> {
     let selects: Vec<Operation> = rows
         .iter()
         .map(|row| {
@@ -117,7 +118,7 @@ pub(super) async fn read_again(client: &Client, rows: Vec<RowAtFault>) -> Vec<Bi
                 _ => None,
             })
             .flatten()
-            .filter_map(|row| BindingRow::parse(row.uuid("_uuid").ok()?, row).ok())
+            .filter_map(|row| Some((row.uuid("_uuid").ok()?, row.clone())))
             .collect(),
         Err(error) => {
             tracing::debug!(error = %crate::agent::chain(&error), "rows at fault not read");

@@ -1,10 +1,6 @@
 //! The rows that the mirror knows, by neighbour.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    net::IpAddr,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use super::group::{Place, Slot};
 use crate::{ids::Mac, ovsdb::Uuid};
@@ -69,7 +65,8 @@ impl Binding {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     bindings: BTreeMap<IpAddr, Binding>,
-    index: HashMap<Uuid, (IpAddr, Place)>,
+    /// A tree, since a hash table doubles when rows come and go for long enough.
+    index: BTreeMap<Uuid, (IpAddr, Place)>,
     /// Further rows of a follower about a neighbour of which it has one already, spelt differently.
     doubles: BTreeMap<(IpAddr, Slot), Vec<StoredRow>>,
 }

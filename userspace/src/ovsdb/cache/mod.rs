@@ -4,7 +4,7 @@ pub mod diff;
 mod interner;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
     sync::Arc,
 };
 
@@ -35,7 +35,9 @@ pub struct Change {
 /// The rows of one table.
 #[derive(Debug, Default)]
 struct TableCache {
-    rows: HashMap<Uuid, Row>,
+    /// A tree: a hash table whose rows come and go uses up its places, and doubles although it holds
+    /// no more than before.
+    rows: BTreeMap<Uuid, Row>,
 }
 
 /// The rows of every monitored table.
@@ -145,7 +147,6 @@ impl Cache {
                 });
             }
             let added = rows.len().saturating_sub(table.rows.len());
-            table.rows.reserve(added);
             changes.reserve_exact(added);
             for (uuid, update) in rows {
                 match update {
