@@ -118,14 +118,15 @@ pub(crate) fn measure(lab: &Lab, args: &Args) -> anyhow::Result<Report> {
     let followers = lab.udns().count();
     eprintln!("{} bindings for {followers} followers", args.bindings);
     let numbers: Vec<u16> = (0..args.bindings).collect();
+    // A router may learn something by itself.
     let wanted = numbers.len() * (followers + 1);
     let agent = node::agent(lab, &[])?;
     let neighbours = node::learn(lab, &numbers)?;
-    node::settled(lab, |mirror| mirror.rows == wanted)?;
+    node::settled(lab, |mirror| mirror.rows >= wanted)?;
     let written_mb = resident_mb(&agent)?;
     drop(agent);
     let agent = node::agent(lab, &[])?;
-    node::settled(lab, |mirror| mirror.rows == wanted)?;
+    node::settled(lab, |mirror| mirror.rows >= wanted)?;
     let found_mb = resident_mb(&agent)?;
     eprintln!("they change");
     // Their refreshes are spread over the time.
