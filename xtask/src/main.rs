@@ -5,6 +5,7 @@ mod bench;
 mod build_ebpf;
 mod compiler;
 mod exec;
+mod fuzz;
 mod json;
 mod lab;
 mod lint;
@@ -43,6 +44,8 @@ enum Verb {
     Lint(lint::Args),
     /// Measure, and print one report
     Bench(bench::Args),
+    /// Look for inputs at which a parser panics, with cargo-fuzz and a nightly compiler
+    Fuzz(fuzz::Args),
 }
 
 fn main() -> ExitCode {
@@ -66,5 +69,6 @@ fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Test(args) => test::run(&workspace, &progress, &args),
         Verb::Lint(args) => lint::run(&workspace, &progress, &args),
         Verb::Bench(args) => bench::run(&workspace, &progress, &args),
+        Verb::Fuzz(args) => fuzz::run(&workspace, &progress, &args),
     }
 }

@@ -75,6 +75,11 @@ impl Workspace {
         self.root.join("ebpf/Cargo.toml")
     }
 
+    /// The manifest of the fuzz targets, which are a workspace of their own.
+    pub(crate) fn fuzz_manifest(&self) -> PathBuf {
+        self.root.join("fuzz/Cargo.toml")
+    }
+
     /// `cargo` of the toolchain that runs this xtask, in the clone's top folder.
     pub(crate) fn cargo(&self) -> Command {
         let mut cargo = Command::new(cargo());

@@ -26,7 +26,7 @@ pub(crate) struct Args {
 /// One check, in the order in which they run: the quick ones first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Check {
-    /// rustfmt, the eBPF crate included
+    /// rustfmt, the eBPF crate and the fuzz targets included
     Fmt,
     /// The module rules of docs/architecture.md
     Layers,
@@ -94,10 +94,14 @@ fn run_check(workspace: &Workspace, progress: &Progress, check: Check) -> anyhow
 fn fmt(workspace: &Workspace) -> anyhow::Result<()> {
     component("cargo-fmt", "rustfmt")?;
     exec::inherit(workspace.cargo().args(["fmt", "--all", "--check"]))?;
-    let mut ebpf = workspace.cargo();
-    ebpf.args(["fmt", "--check", "--manifest-path"])
-        .arg(workspace.ebpf_manifest());
-    exec::inherit(&mut ebpf)
+    for manifest in [workspace.ebpf_manifest(), workspace.fuzz_manifest()] {
+        let mut apart = workspace.cargo();
+        apart
+            .args(["fmt", "--check", "--manifest-path"])
+            .arg(manifest);
+        exec::inherit(&mut apart)?;
+    }
+    Ok(())
 }
 
 fn clippy(workspace: &Workspace, progress: &Progress) -> anyhow::Result<()> {

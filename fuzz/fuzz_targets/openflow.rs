@@ -1,0 +1,4 @@
+//! See `neighsteer_fuzz_checks`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| neighsteer_fuzz_checks::run("openflow", data));
