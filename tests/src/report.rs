@@ -1,6 +1,6 @@
 //! What programs that measure have in common.
 
-use std::time::Duration;
+use std::{fmt::Display, process::ExitCode, time::Duration};
 
 use serde::Serialize;
 
@@ -11,6 +11,35 @@ pub enum Output {
     Text,
     /// One object
     Json,
+}
+
+impl Output {
+    /// Prints a bench's report; in text, what missed its target comes last. The exit code says
+    /// whether anything did.
+    ///
+    /// # Errors
+    /// Where the report cannot be written as JSON.
+    pub fn finish<R: Serialize, M: Display>(
+        self,
+        report: &R,
+        missed: &[M],
+        print: impl Fn(&R),
+    ) -> Result<ExitCode, serde_json::Error> {
+        match self {
+            Self::Json => println!("{}", serde_json::to_string(report)?),
+            Self::Text => {
+                print(report);
+                for missed in missed {
+                    println!("missed: {missed}");
+                }
+            }
+        }
+        Ok(if missed.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
 }
 
 /// Times of one kind, in ms.

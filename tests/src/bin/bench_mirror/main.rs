@@ -106,15 +106,7 @@ fn main() -> anyhow::Result<ExitCode> {
         }
     }
     report.missed = missed(&report);
-    match args.output {
-        Output::Json => println!("{}", serde_json::to_string(&report)?),
-        Output::Text => print(&report),
-    }
-    Ok(if report.missed.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(args.output.finish(&report, &report.missed, print)?)
 }
 
 fn missed(report: &Report) -> Vec<String> {
@@ -183,8 +175,5 @@ fn print(report: &Report) {
     }
     if let Some(memory) = &report.memory {
         memory.print();
-    }
-    for missed in &report.missed {
-        println!("missed: {missed}");
     }
 }

@@ -66,15 +66,7 @@ fn main() -> anyhow::Result<ExitCode> {
         load,
         missed,
     };
-    match args.output {
-        Output::Json => println!("{}", serde_json::to_string(&report)?),
-        Output::Text => print(&report),
-    }
-    Ok(if report.missed.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(args.output.finish(&report, &report.missed, print)?)
 }
 
 fn print(report: &Report) {
@@ -121,7 +113,4 @@ fn print(report: &Report) {
         "  resident memory + {:.1} MB (target: at most {MEMORY_TARGET})",
         load.cache_mb
     );
-    for missed in &report.missed {
-        println!("missed: {missed}");
-    }
 }

@@ -70,15 +70,7 @@ fn main() -> anyhow::Result<ExitCode> {
         report.scale.push(runtime.block_on(scale::measure(*udns))?);
     }
     report.missed = missed(&report);
-    match args.output {
-        Output::Json => println!("{}", serde_json::to_string(&report)?),
-        Output::Text => print(&report),
-    }
-    Ok(if report.missed.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(args.output.finish(&report, &report.missed, print)?)
 }
 
 fn missed(report: &Report) -> Vec<String> {
@@ -153,8 +145,5 @@ fn print(report: &Report) {
             .map(|(name, count)| format!("{name} {count}"))
             .collect();
         println!("  lookups: {}", lookups.join(", "));
-    }
-    for missed in &report.missed {
-        println!("missed: {missed}");
     }
 }

@@ -57,15 +57,7 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         report.runs.push(run);
     }
-    match args.output {
-        Output::Json => println!("{}", serde_json::to_string(&report)?),
-        Output::Text => print(&report),
-    }
-    Ok(if report.missed.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(args.output.finish(&report, &report.missed, print)?)
 }
 
 fn print(report: &Report) {
@@ -115,7 +107,4 @@ fn print(report: &Report) {
     line("agent's resident memory, MiB", &|run| {
         shown(&(run.agent_resident_bytes >> 20))
     });
-    for missed in &report.missed {
-        println!("missed: {missed}");
-    }
 }
