@@ -150,8 +150,8 @@ impl Holds {
         }
     }
 
-    /// The source gives a sign of life: only refusals still hold its followers' rows back.
-    pub(super) fn source_lives(&mut self, ip: IpAddr) {
+    /// The source gives a sign of life, or is gone: only refusals still hold its followers' rows back.
+    pub(super) fn release(&mut self, ip: IpAddr) {
         let first = Key {
             ip,
             slot: Slot::FIRST,
@@ -173,6 +173,12 @@ impl Holds {
         for key in idle {
             self.rows.remove(&key);
         }
+    }
+
+    /// How many rows are held.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
     }
 
     /// Forgets a follower.

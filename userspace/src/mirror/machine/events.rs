@@ -191,12 +191,14 @@ impl Mirror {
         }
         let Some(truth) = self.table.truth(ip) else {
             self.wakes.cancel(ip);
+            // Nothing is put back now; and a neighbour that ages everywhere takes all its rows along.
+            self.holds.release(ip);
             return;
         };
         let cause = match before {
             Some(before) if before == truth => return,
             Some(before) if before.mac == truth.mac => {
-                self.holds.source_lives(ip);
+                self.holds.release(ip);
                 self.wakes
                     .no_later(ip, now.at.after(self.settings.coalesce_ms));
                 return;
@@ -204,7 +206,7 @@ impl Mirror {
             Some(_) => Cause::MacChange,
             None => Cause::NewBinding,
         };
-        self.holds.source_lives(ip);
+        self.holds.release(ip);
         self.evaluate(ip, cause, now);
     }
 

@@ -88,6 +88,19 @@ fn a_follower_row_is_not_put_back_when_the_source_or_the_follower_goes_away_too(
 }
 
 #[test]
+fn nothing_is_kept_of_a_neighbour_whose_rows_have_all_gone() {
+    let mut bench = Bench::synced(members("src", &["a", "b"]));
+    bench.learn("src", "192.0.2.1", MAC_A);
+    bench.settle();
+    bench.delete("a", "192.0.2.1");
+    bench.delete("b", "192.0.2.1");
+    assert_eq!(bench.mirror.holds.len(), 2);
+    bench.delete("src", "192.0.2.1");
+    assert_eq!(bench.mirror.holds.len(), 0);
+    assert_eq!(bench.mirror.table.ips().count(), 0);
+}
+
+#[test]
 fn a_follower_row_that_aged_with_its_source_is_not_revived() {
     let mut bench = Bench::synced(members("src", &["a"]));
     bench.learn("src", "192.0.2.1", MAC_A);
