@@ -293,7 +293,12 @@ async fn show_bindings(
                 .filter(|(other, _)| other != bridge)
                 .filter_map(|(other, members)| Some((*other, members.source.as_ref()?)))
                 .collect();
-            let others = bindings::OtherSources::of(&others, &rows);
+            let is_default = model
+                .topology()
+                .group(bridge)
+                .is_some_and(|group| group.source.network.is_none());
+            let others =
+                bindings::OtherSources::of(&others, &rows).for_the_default_router(is_default);
             bindings::report(bridge, members, &rows, &others, &Settings::default(), now)
         })
         .collect();

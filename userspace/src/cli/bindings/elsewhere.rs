@@ -23,6 +23,8 @@ struct Known<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct OtherSources<'a> {
     known: BTreeMap<IpAddr, Vec<Known<'a>>>,
+    /// Whether the source of the bridge in question was never a follower of another one.
+    is_first: bool,
 }
 
 impl<'a> OtherSources<'a> {
@@ -46,7 +48,20 @@ impl<'a> OtherSources<'a> {
                 });
             }
         }
-        Self { known }
+        Self {
+            known,
+            is_first: false,
+        }
+    }
+
+    /// The same for a bridge whose source is the default network's gateway router: it is a follower
+    /// nowhere, so that what it knows it has learned by itself, whatever the timestamps say.
+    #[must_use]
+    pub fn for_the_default_router(self, is_default: bool) -> Self {
+        Self {
+            is_first: is_default,
+            ..self
+        }
     }
 
     /// The bridge whose source has learned what a follower's row says: it knows the same MAC, and its
@@ -59,6 +74,9 @@ impl<'a> OtherSources<'a> {
     /// as long as it is fresh, and the older one once the source that has learned it has refreshed its
     /// own.
     pub(super) fn copied(&self, row: &BindingRow) -> Option<&'a str> {
+        if self.is_first {
+            return None;
+        }
         self.newest(row, |later| {
             later < -WRITTEN_WITHIN_MS || (0..=WRITTEN_WITHIN_MS).contains(&later)
         })

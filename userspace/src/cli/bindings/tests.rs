@@ -235,6 +235,23 @@ fn a_followers_row_of_its_own_sources_learning_is_not_learned_elsewhere() {
 }
 
 #[test]
+fn the_default_router_has_learned_what_it_knows_even_in_the_same_millisecond() {
+    let rows = [
+        row(SOURCE, 1, "172.18.7.7", GATEWAY, 9_000),
+        row(OTHER, 8, "172.18.7.7", GATEWAY, 9_000),
+    ];
+    let rows: Vec<&BindingRow> = rows.iter().collect();
+    let other = member(OTHER, 8);
+    let others = || OtherSources::of(&[("breth1", &other)], &rows);
+    assert_eq!(others().copied(rows[0]), Some("breth1"));
+    assert_eq!(
+        others().for_the_default_router(false).copied(rows[0]),
+        Some("breth1")
+    );
+    assert_eq!(others().for_the_default_router(true).copied(rows[0]), None);
+}
+
+#[test]
 fn of_two_sources_with_the_same_neighbour_one_has_learned_it() {
     let neighbour: IpAddr = "172.18.7.7".parse().unwrap();
     for (own, other, is_copy) in [
