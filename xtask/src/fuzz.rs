@@ -66,7 +66,7 @@ pub(crate) fn run(
         return Ok(ExitCode::SUCCESS);
     }
     eprintln!(
-        "✗ failed: {}; inputs are in {}. Keep what is mended in fuzz/corpus",
+        "✗ failed: {}; inputs that were found are in {}, and belong into fuzz/corpus once mended",
         failed.join(", "),
         workspace.target().join("fuzz/artifacts").display()
     );
