@@ -197,6 +197,7 @@ fn poll<T, E: Display>(
                 last: seen.to_string(),
             });
         }
+        // The one place where tests wait: between two looks, until the deadline above.
         thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(50));
     }

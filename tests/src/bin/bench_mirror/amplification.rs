@@ -218,12 +218,14 @@ impl Bench<'_> {
     }
 
     fn watch(&self, agent: &AgentProcess, warm: Duration) -> anyhow::Result<Run> {
+        // Time itself is waited for: so long after a start, no row's first refresh is still due.
         thread::sleep(warm);
         let (written, cpu) = (
             node::mirror(&self.lab)?.written(),
             Cpu::read(&self.lab, agent)?,
         );
         let start = Instant::now();
+        // The window that is measured.
         thread::sleep(Duration::from_secs(self.args.seconds));
         let now = node::mirror(&self.lab)?.written();
         let seconds = start.elapsed().as_secs_f64();
@@ -280,6 +282,7 @@ impl Bench<'_> {
         let wanted = usize::from(self.args.sources) * (self.lab.udns().count() + 1);
         ensure!(before.len() == wanted, "{} of {wanted} rows", before.len());
         let start = Instant::now();
+        // The window that is measured: that nothing happens has no moment to wait for.
         thread::sleep(Duration::from_secs(self.args.seconds));
         let seconds = start.elapsed().as_secs_f64();
         Ok(Rest {

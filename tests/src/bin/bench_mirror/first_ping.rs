@@ -189,6 +189,7 @@ pub(crate) fn measure(lab: &Lab, args: &Args) -> anyhow::Result<Report> {
                     if time.is_some() {
                         node::settled(lab, |mirror| mirror.rows > rows + followers)?;
                     }
+                    // The rate of new neighbours, the same for both agents.
                     thread::sleep(PACE);
                     lab.remove_external_host(address)?;
                 }

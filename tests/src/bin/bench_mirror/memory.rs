@@ -196,6 +196,7 @@ impl Churning<'_> {
                 }
             }
             let due = start + PACE * (turn + 1);
+            // The rate of changes, which the memory is measured under.
             thread::sleep(due.saturating_duration_since(Instant::now()));
             // Where the server is slower than the pace, it sets the pace.
             node::settled(self.lab, |_| true)?;

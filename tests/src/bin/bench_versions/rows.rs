@@ -59,6 +59,7 @@ pub(crate) fn say_until(
             lab.send_from_outside(frame, Duration::ZERO)?;
             said = Instant::now();
         }
+        // Between two looks, until the deadline above; `wait_until` looks too seldom to measure with.
         thread::sleep(PAUSE);
     }
 }
