@@ -1,5 +1,7 @@
 //! The agent's mirror on a database of one's own: no OVN, no switch, no agent process.
 
+mod progress;
+
 use std::{
     collections::BTreeSet,
     sync::Arc,
@@ -8,7 +10,10 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use neighsteer::{
-    agent::mirroring::{Clock, Done, Mirrors},
+    agent::{
+        clock::Clock,
+        mirroring::{Done, Mirrors},
+    },
     ids::{Mac, OfPort},
     mirror::{RowOperation, Settings, Status},
     ovsdb::{
@@ -20,6 +25,8 @@ use neighsteer::{
 use tokio::{task::JoinHandle, time::timeout};
 
 use crate::southbound;
+
+pub use progress::Progress;
 
 /// The source's external port.
 pub const SOURCE: &str = "rtoe-GR_node";
@@ -68,25 +75,11 @@ enum Woken {
 }
 
 impl Mirroring {
-    /// Connects, and mirrors this group once its rows are known.
-    ///
-    /// # Errors
-    /// Where the server does not answer.
-    pub async fn start(
-        remotes: Vec<Remote>,
-        group: &BridgeGroup,
-        clock: Clock,
-        settings: Settings,
-        adjust: impl FnOnce(Options) -> Options,
-    ) -> anyhow::Result<Self> {
-        Self::start_under(None, remotes, group, clock, settings, adjust).await
-    }
-
-    /// The same, writing only while this lock is held.
+    /// Connects, and mirrors this group once its rows are known; with a lock, only while it is held.
     ///
     /// # Errors
     /// Where the server does not answer, or the lock's name is none.
-    pub async fn start_under(
+    pub async fn start(
         lock: Option<&str>,
         remotes: Vec<Remote>,
         group: &BridgeGroup,

@@ -11,8 +11,8 @@ use std::{
 
 use neighsteer::{
     agent::{
+        clock::Clock,
         databases::{MAC_BINDING, MAC_BINDING_COLUMNS},
-        mirroring::Clock,
     },
     mirror::{BindingRow, GroupMembers, Pauses, RowOperation, Settings, Status, recompute},
     ovsdb::{
@@ -244,7 +244,7 @@ async fn mirroring(
         },
         ..options
     };
-    Mirroring::start_under(lock, remotes, group, clock, settings, adjust)
+    Mirroring::start(lock, remotes, group, clock, settings, adjust)
         .await
         .unwrap()
 }

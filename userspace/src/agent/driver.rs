@@ -18,11 +18,12 @@ use tokio::{
 use super::{
     AgentError,
     attachments::Attachments,
+    clock::Clock,
     config::AgentConfig,
     control::{Call, ControlSocket},
     databases::{Databases, mirror_lock_name},
     lock::NodeLock,
-    mirroring::{Clock, Mirrors},
+    mirroring::Mirrors,
     model::Model,
     state::StateFile,
     status::DatabaseStatus,

@@ -1,6 +1,7 @@
 //! The agent: everything with a clock, a socket or a file.
 
 pub mod attachments;
+pub mod clock;
 pub mod config;
 pub mod control;
 pub mod converge;

@@ -306,7 +306,7 @@ async fn planned_bindings(
     let addresses: Arc<BTreeSet<IpAddr>> = Arc::new(config.node_addresses.clone());
     let members = GroupMembers::of(group, addresses);
     let rows = live::binding_rows(&config.connection, model, &members).await?;
-    let now = agent::mirroring::Clock::start().now();
+    let now = agent::clock::Clock::start().now();
     let operations = recompute(&rows, &members, &config.mirror, now);
     let bindings = operations.into_iter().map(|operation| DryRunBinding {
         bridge: Arc::clone(&group.bridge),

@@ -283,7 +283,7 @@ async fn show_bindings(
         .flat_map(|(_, members)| &members.followers);
     let rows = live::rows_of(&connection, &model, sources.chain(followers)).await?;
     let rows: Vec<&BindingRow> = rows.iter().collect();
-    let now = crate::agent::mirroring::Clock::start().now();
+    let now = crate::agent::clock::Clock::start().now();
     let reports: Vec<_> = all
         .iter()
         .filter(|(bridge, _)| is_asked(bridge))

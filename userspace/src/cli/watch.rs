@@ -31,8 +31,8 @@ use super::{
 use crate::{
     agent::{
         self,
+        clock::Clock,
         databases::{Databases, MAC_BINDING},
-        mirroring::Clock,
         model::Model,
     },
     mirror::{BindingRow, GroupMembers, Settings},

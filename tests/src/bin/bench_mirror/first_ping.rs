@@ -3,7 +3,6 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    thread,
     time::Duration,
 };
 
@@ -24,8 +23,6 @@ const MANY: usize = 200;
 const BLOCK: u16 = 5;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// From the rows of one host to the next host, so that ovn-controller and the switch are at rest.
-const PACE: Duration = Duration::from_millis(500);
 
 /// What is measured.
 #[derive(clap::Args)]
@@ -189,9 +186,9 @@ pub(crate) fn measure(lab: &Lab, args: &Args) -> anyhow::Result<Report> {
                     if time.is_some() {
                         node::settled(lab, |mirror| mirror.rows > rows + followers)?;
                     }
-                    // The rate of new neighbours, the same for both agents.
-                    thread::sleep(PACE);
                     lab.remove_external_host(address)?;
+                    // ovn-controller and the switch have done all that there is, before the next host.
+                    lab.sync()?;
                 }
             }
             drop(agent);

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use neighsteer::{
     agent::{
+        clock::Clock,
         databases::{MAC_BINDING, MAC_BINDING_COLUMNS},
-        mirroring::Clock,
     },
     mirror::Settings,
     ovsdb::{Clause, Client, MonitorRequest, Operation, Remote, Snapshot, TableRequest, Uuid},
 };
 use neighsteer_tests::{
     database::DatabaseServer,
-    mirroring::{Mirroring, SOURCE, Turn, follower_port, group},
+    mirroring::{Mirroring, Progress, SOURCE, follower_port, group},
     raw_database::RawClient,
     report::Times,
     southbound::{self, NEIGHBOUR_MAC, now},
@@ -77,43 +77,6 @@ struct Bench {
     raw: Option<RawClient>,
 }
 
-/// What is waited for.
-#[derive(Default)]
-struct Progress {
-    seen: Option<Instant>,
-    committed: usize,
-    added: usize,
-    modified: usize,
-    deleted: usize,
-    failed: Option<String>,
-}
-
-impl Progress {
-    fn note(&mut self, turn: &Turn) {
-        match turn {
-            Turn::Changes(batch) => {
-                for change in &batch.changes {
-                    let port = change
-                        .new
-                        .as_ref()
-                        .and_then(|row| row.string("logical_port").ok());
-                    if port.as_deref() == Some(SOURCE) {
-                        self.seen.get_or_insert_with(Instant::now);
-                    }
-                    match (&change.old, &change.new) {
-                        (None, _) => self.added += 1,
-                        (_, None) => self.deleted += 1,
-                        _ => self.modified += 1,
-                    }
-                }
-            }
-            Turn::Written(operations, Ok(_)) => self.committed += operations.len(),
-            Turn::Other => {}
-            other => self.failed = Some(format!("{other:?}")),
-        }
-    }
-}
-
 impl Bench {
     async fn start(followers: usize) -> anyhow::Result<Self> {
         let server = DatabaseServer::start(DatabaseServer::SOUTHBOUND)?;
@@ -128,7 +91,7 @@ impl Bench {
         let group = group(&datapaths, AGE)?;
         let remotes = vec![server.remote()];
         let mut agent =
-            Mirroring::start(remotes, &group, Clock::start(), settings, |it| it).await?;
+            Mirroring::start(None, remotes, &group, Clock::start(), settings, |it| it).await?;
         // The answer to the new condition.
         agent.turn().await?;
         let raw = RawClient::connect(&server.socket())?;
@@ -147,16 +110,7 @@ impl Bench {
         what: &str,
         holds: impl Fn(&Progress) -> bool,
     ) -> anyhow::Result<()> {
-        if holds(progress) {
-            return Ok(());
-        }
-        let observe = |turn: &Turn, _: &_| {
-            progress.note(turn);
-            progress.failed.is_some() || holds(progress)
-        };
-        self.agent.until(what, observe).await?;
-        ensure!(progress.failed.is_none(), "{:?}", progress.failed);
-        Ok(())
+        progress.until(&mut self.agent, what, holds).await
     }
 
     /// Sends requests one after the other, while the mirror reads what it is told; how long that took.

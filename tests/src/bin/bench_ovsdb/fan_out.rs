@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use neighsteer::{
-    agent::{databases::MAC_BINDING, mirroring::Clock},
+    agent::{clock::Clock, databases::MAC_BINDING},
     mirror::Settings,
     ovsdb::{Clause, Client, Operation, Uuid},
 };
 use neighsteer_tests::{
     database::DatabaseServer,
-    mirroring::{Mirroring, SOURCE, Turn, group},
+    mirroring::{Mirroring, Progress, SOURCE, group},
     raw_database::RawClient,
     report::Times,
     southbound::{self, now},
@@ -42,68 +42,6 @@ pub(crate) struct Report {
     pub(crate) serialise_us: f64,
 }
 
-/// The moments of one round.
-#[derive(Default)]
-struct Round {
-    seen: Option<Instant>,
-    first: Option<Instant>,
-    committed: usize,
-    transactions: usize,
-    /// Rows that came, by the monitor.
-    added: usize,
-    /// Rows that went.
-    deleted: usize,
-    /// What must not happen.
-    failed: Option<String>,
-}
-
-impl Round {
-    fn note(&mut self, turn: &Turn) {
-        match turn {
-            Turn::Changes(batch) => {
-                for change in &batch.changes {
-                    let source = change
-                        .new
-                        .as_ref()
-                        .and_then(|row| row.string("logical_port").ok());
-                    if source.as_deref() == Some(SOURCE) {
-                        self.seen.get_or_insert_with(Instant::now);
-                    }
-                    self.added += usize::from(change.old.is_none());
-                    self.deleted += usize::from(change.new.is_none());
-                }
-            }
-            Turn::Written(operations, Ok(_)) => {
-                self.first.get_or_insert_with(Instant::now);
-                self.committed += operations.len();
-                self.transactions += 1;
-            }
-            Turn::Other => {}
-            other => self.failed = Some(format!("{other:?}")),
-        }
-    }
-
-    /// Turns until something holds.
-    async fn until(
-        &mut self,
-        agent: &mut Mirroring,
-        what: &str,
-        holds: impl Fn(&Self) -> bool,
-    ) -> anyhow::Result<()> {
-        if holds(self) {
-            return Ok(());
-        }
-        agent
-            .until(what, |turn, _| {
-                self.note(turn);
-                self.failed.is_some() || holds(self)
-            })
-            .await?;
-        ensure!(self.failed.is_none(), "{:?}", self.failed);
-        Ok(())
-    }
-}
-
 pub(crate) async fn measure(followers: usize, rounds: usize) -> anyhow::Result<Report> {
     ensure!(rounds > 0, "at least one round is needed");
     let server = DatabaseServer::start(DatabaseServer::SOUTHBOUND)?;
@@ -112,7 +50,8 @@ pub(crate) async fn measure(followers: usize, rounds: usize) -> anyhow::Result<R
     let group = group(&datapaths, "300")?;
     let settings = Settings::default();
     let remotes = vec![server.remote()];
-    let mut agent = Mirroring::start(remotes, &group, Clock::start(), settings, |it| it).await?;
+    let mut agent =
+        Mirroring::start(None, remotes, &group, Clock::start(), settings, |it| it).await?;
     // The answer to the new condition.
     agent.turn().await?;
 
@@ -131,7 +70,7 @@ pub(crate) async fn measure(followers: usize, rounds: usize) -> anyhow::Result<R
             ensure!(!end.contains("violation"), "{end}");
             // The agent must have seen the rows, or their coming and going is no news to it.
             let monitored = if prefix == "net" { followers } else { 0 };
-            let mut round = Round::default();
+            let mut round = Progress::default();
             round
                 .until(&mut agent, "rows of the raw client", |round| {
                     round.added >= monitored
@@ -140,7 +79,7 @@ pub(crate) async fn measure(followers: usize, rounds: usize) -> anyhow::Result<R
             clean(&mut agent, &writer, &ip, monitored).await?;
         }
 
-        let mut round = Round::default();
+        let mut round = Progress::default();
         let source = southbound::insert(
             SOURCE,
             datapaths.first().copied().unwrap_or_default(),
@@ -201,7 +140,7 @@ async fn clean(
     let source = by_ip().filter(Clause::equal("logical_port", SOURCE));
     writer.transact(&[source.into()]).await?;
     writer.transact(&[by_ip().into()]).await?;
-    Round::default()
+    Progress::default()
         .until(agent, "deleted rows", |round| round.deleted >= monitored)
         .await
 }

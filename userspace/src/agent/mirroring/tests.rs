@@ -85,7 +85,9 @@ impl Rig {
     }
 
     fn a_minute_later(&mut self) {
-        self.mirrors.clock.started -= std::time::Duration::from_secs(60);
+        self.mirrors
+            .clock
+            .advance(std::time::Duration::from_secs(60));
         self.mirrors.pump();
     }
 
