@@ -339,16 +339,25 @@ async fn client_without_remotes_says_so() {
 async fn server_that_answers_echoes_and_no_transaction_is_left() {
     let puppet = Puppet::new().await;
     let mut options = puppet.options();
-    options.transact_timeout = Duration::from_millis(200);
-    options.probe_interval = Some(Duration::from_millis(100));
+    options.transact_timeout = Duration::from_secs(1);
+    // Two go unanswered only on a machine that does nothing else for a second.
+    options.probe_interval = Some(Duration::from_millis(500));
     let mut peer = Peer::connect(options);
     let ((mut strings, _), ()) =
         tokio::join!(puppet.serve(snapshot()), peer.until(|peer| peer.synced > 0));
-    let delete = Operation::delete("T").into();
-    let error = peer.client.transact(&[delete]).await.unwrap_err();
+    let client = peer.client.clone();
+    let server = async {
+        strings.request("transact").await;
+        strings.echo().await
+    };
+    let delete = [Operation::delete("T").into()];
+    let (outcome, echoes, ()) = tokio::join!(
+        client.transact(&delete),
+        server,
+        peer.until(|peer| !peer.errors.is_empty())
+    );
+    let error = outcome.unwrap_err();
     assert!(!error.changed_nothing(), "{error:?}");
-    strings.request("transact").await;
-    let (echoes, ()) = tokio::join!(strings.echo(), peer.until(|peer| !peer.errors.is_empty()));
     assert!(echoes > 0, "to the probe it is alive");
     assert!(
         matches!(*peer.errors[0], SessionError::Unanswered { .. }),
