@@ -1,0 +1,1 @@
+//! Where Node and `UplinkState` objects come from.

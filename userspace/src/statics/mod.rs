@@ -1,0 +1,1 @@
+//! Which `Static_MAC_Binding` rows node IPs need. Pure: node IPs, followers and rows in, row operations out.
