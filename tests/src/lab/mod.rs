@@ -23,8 +23,10 @@ mod network;
 mod node;
 mod northbound;
 mod packet;
+mod peers;
 mod programs;
 mod rows;
+mod static_rows;
 mod trace;
 mod uplink;
 
@@ -52,8 +54,10 @@ pub use self::namespace::Namespace;
 pub use self::network::*;
 pub use self::northbound::SecondaryLocalnet;
 pub use self::packet::Capture;
+pub use self::peers::{Manifests, PeerNode, node_manifest};
 pub use self::programs::{OvnVersion, VERSION_VARIABLE, Versions};
 pub use self::rows::MacBinding;
+pub use self::static_rows::StaticBinding;
 pub use self::trace::{Lookup, Trace};
 pub use self::uplink::UPLINK_BRIDGE;
 

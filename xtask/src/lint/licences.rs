@@ -11,7 +11,7 @@ use crate::{
     workspace::{self, Workspace},
 };
 
-/// Checks what the workspace and the eBPF crate are built from; returns the faults.
+/// Checks what the workspace, the eBPF crate and the fuzz targets are built from; returns the faults.
 ///
 /// # Errors
 /// When deny.toml or the dependencies cannot be read.
@@ -33,6 +33,7 @@ pub(super) fn check(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
     for manifest in [
         workspace.root().join("Cargo.toml"),
         workspace.ebpf_manifest(),
+        workspace.root().join("fuzz/Cargo.toml"),
     ] {
         faults.extend(faults_of(&manifest, &arguments, &allowed)?);
     }
