@@ -4,6 +4,17 @@
 //! A node that is wrong in some way keeps its place with what is right about it, so that whoever plans
 //! can tell "says nothing that can be used" from "is not there".
 
+mod fields;
+pub mod manifest;
+mod node;
+#[cfg(test)]
+mod proptests;
+#[cfg(test)]
+mod tests;
+mod uplink;
+
+pub use fields::ObjectError;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
