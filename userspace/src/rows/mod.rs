@@ -11,5 +11,5 @@ pub use monitored::{Condition, Database, MonitoredTable, Table, monitored};
 pub use store::{Applied, Rows};
 pub use types::{
     Bridge, Interface, LogicalRouter, LogicalRouterPort, LogicalSwitch, LogicalSwitchPort,
-    OpenVSwitch, Port, PortBinding, StringMap,
+    NbGlobal, OpenVSwitch, Port, PortBinding, StringMap,
 };

@@ -38,6 +38,8 @@ pub enum Table {
     Port,
     /// The network devices of ports.
     Interface,
+    /// The root of the northbound database: one row.
+    NbGlobal,
     /// Logical routers of the zone.
     LogicalRouter,
     /// Their ports.
@@ -52,11 +54,12 @@ pub enum Table {
 
 impl Table {
     /// All tables.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::OpenVSwitch,
         Self::Bridge,
         Self::Port,
         Self::Interface,
+        Self::NbGlobal,
         Self::LogicalRouter,
         Self::LogicalRouterPort,
         Self::LogicalSwitch,
@@ -72,6 +75,7 @@ impl Table {
             Self::Bridge => "Bridge",
             Self::Port => "Port",
             Self::Interface => "Interface",
+            Self::NbGlobal => "NB_Global",
             Self::LogicalRouter => "Logical_Router",
             Self::LogicalRouterPort => "Logical_Router_Port",
             Self::LogicalSwitch => "Logical_Switch",
@@ -87,7 +91,8 @@ impl Table {
             Self::OpenVSwitch | Self::Bridge | Self::Port | Self::Interface => {
                 Database::OpenVSwitch
             }
-            Self::LogicalRouter
+            Self::NbGlobal
+            | Self::LogicalRouter
             | Self::LogicalRouterPort
             | Self::LogicalSwitch
             | Self::LogicalSwitchPort => Database::Northbound,
@@ -110,6 +115,7 @@ impl Table {
             ],
             Self::Port => &["name", "interfaces", "external_ids"],
             Self::Interface => &["name", "type", "ofport", "mac_in_use"],
+            Self::NbGlobal => &["options"],
             Self::LogicalRouter => &["name", "ports", "options", "external_ids"],
             Self::LogicalRouterPort => &["name", "mac", "networks"],
             Self::LogicalSwitch => &["name", "ports", "external_ids"],

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Bridge, Database, Interface, LogicalRouter, LogicalRouterPort, LogicalSwitch,
-    LogicalSwitchPort, OpenVSwitch, Port, PortBinding, Table, types::FromRow,
+    LogicalSwitchPort, NbGlobal, OpenVSwitch, Port, PortBinding, Table, types::FromRow,
 };
 use crate::ovsdb::{Row, RowError, Uuid};
 
@@ -30,6 +30,8 @@ pub struct Rows {
     pub ports: BTreeMap<Uuid, Port>,
     /// Interface.
     pub interfaces: BTreeMap<Uuid, Interface>,
+    /// NB_Global.
+    pub nb_global: BTreeMap<Uuid, NbGlobal>,
     /// Logical_Router.
     pub routers: BTreeMap<Uuid, LogicalRouter>,
     /// Logical_Router_Port.
@@ -52,6 +54,7 @@ impl Rows {
             Table::Bridge => put(&mut self.bridges, uuid, row),
             Table::Port => put(&mut self.ports, uuid, row),
             Table::Interface => put(&mut self.interfaces, uuid, row),
+            Table::NbGlobal => put(&mut self.nb_global, uuid, row),
             Table::LogicalRouter => put(&mut self.routers, uuid, row),
             Table::LogicalRouterPort => put(&mut self.router_ports, uuid, row),
             Table::LogicalSwitch => put(&mut self.switches, uuid, row),
@@ -84,6 +87,7 @@ impl Rows {
                 self.interfaces.clear();
             }
             Database::Northbound => {
+                self.nb_global.clear();
                 self.routers.clear();
                 self.router_ports.clear();
                 self.switches.clear();

@@ -167,6 +167,7 @@ fn each_database_is_asked_only_for_its_own_tables() {
     assert_eq!(
         tables(Database::Northbound),
         [
+            "NB_Global",
             "Logical_Router",
             "Logical_Router_Port",
             "Logical_Switch",

@@ -56,6 +56,13 @@ pub struct Interface {
     pub mac_in_use: Option<Mac>,
 }
 
+/// NB_Global: the root of the northbound database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NbGlobal {
+    /// `northd_internal_version` says which northd was last active.
+    pub options: StringMap,
+}
+
 /// Logical_Router of the northbound database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogicalRouter {
@@ -163,6 +170,14 @@ impl FromRow for Interface {
                 column: "mac_in_use".to_owned(),
                 wanted: "an Ethernet address",
             })?,
+        })
+    }
+}
+
+impl FromRow for NbGlobal {
+    fn from_row(row: &Row) -> Result<Self, RowError> {
+        Ok(Self {
+            options: row.string_map("options")?,
         })
     }
 }

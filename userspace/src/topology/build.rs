@@ -49,7 +49,7 @@ pub(super) struct Builder<'a> {
     pub(super) rows: &'a Rows,
     skipped: BTreeSet<Skipped>,
     /// Bridges by physical network.
-    mappings: BTreeMap<&'a str, Arc<str>>,
+    pub(super) mappings: BTreeMap<&'a str, Arc<str>>,
     /// Mapped bridges by name.
     pub(super) bridges: BTreeMap<&'a str, BridgeView<'a>>,
     /// Switch ports of type router, by the router port that they lead to.
@@ -64,7 +64,7 @@ pub(super) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(rows: &'a Rows) -> Self {
+    pub(super) fn new(rows: &'a Rows) -> Self {
         let mut peers: HashMap<&str, Vec<Uuid>> = HashMap::new();
         for (uuid, port) in &rows.switch_ports {
             if let ("router", Some(peer)) = (&*port.kind, port.options.get("router-port")) {
@@ -115,7 +115,7 @@ impl<'a> Builder<'a> {
         self.rows.open_vswitch.values()
     }
 
-    fn chassis(&self) -> Option<Arc<str>> {
+    pub(super) fn chassis(&self) -> Option<Arc<str>> {
         let id = self
             .root()
             .find_map(|row| row.external_ids.get("system-id"));
@@ -124,7 +124,7 @@ impl<'a> Builder<'a> {
 
     /// Reads `ovn-bridge-mappings`, or the key of this chassis alone that goes before it
     /// (ovn-controller(8)). Of two bridges for one network the first counts.
-    fn read_mappings(&mut self, chassis: &str) {
+    pub(super) fn read_mappings(&mut self, chassis: &str) {
         let own = format!("ovn-bridge-mappings-{chassis}");
         let text = self.root().find_map(|row| {
             let ids = &row.external_ids;
@@ -195,7 +195,7 @@ impl<'a> Builder<'a> {
             let role = role.cloned().unwrap_or_default();
             return Err(SkipReason::NotPrimary(role));
         }
-        let external = self.external_port(router)?;
+        let (_, external) = self.external_port(router)?;
         let (localnet, vlan) = self.localnet_port(&external.name)?;
         let physical = localnet
             .options
@@ -233,17 +233,20 @@ impl<'a> Builder<'a> {
         Ok((bridge, member))
     }
 
-    fn external_port(&self, router: &LogicalRouter) -> Result<&'a LogicalRouterPort, SkipReason> {
+    pub(super) fn external_port(
+        &self,
+        router: &LogicalRouter,
+    ) -> Result<(Uuid, &'a LogicalRouterPort), SkipReason> {
         let name = format!("rtoe-{}", router.name);
         let ports = router.ports.iter();
         ports
-            .filter_map(|uuid| self.rows.router_ports.get(uuid))
-            .find(|port| *port.name == *name)
+            .filter_map(|uuid| Some((*uuid, self.rows.router_ports.get(uuid)?)))
+            .find(|(_, port)| *port.name == *name)
             .ok_or_else(|| SkipReason::NoExternalPort(name.into()))
     }
 
     /// The localnet port of the switch that a router's external port is on, with its VLAN.
-    fn localnet_port(
+    pub(super) fn localnet_port(
         &self,
         external: &Arc<str>,
     ) -> Result<(&'a LogicalSwitchPort, Option<u16>), SkipReason> {
@@ -267,7 +270,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn networks(&mut self, port: &LogicalRouterPort) -> Vec<Prefix> {
+    pub(super) fn networks(&mut self, port: &LogicalRouterPort) -> Vec<Prefix> {
         let mut networks = Vec::new();
         for text in &port.networks {
             match text.parse() {

@@ -10,6 +10,7 @@ mod age;
 mod bridge;
 mod build;
 mod group;
+mod places;
 mod skip;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -19,6 +20,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 pub use address::{ParsePrefixError, Prefix};
 pub use age::AgeThreshold;
 pub use build::build;
+pub use places::{Place, places};
 pub use skip::{SkipReason, Skipped};
 
 use crate::{
