@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use crate::topology::Prefix;
 
-/// The subnets that OVN-Kubernetes has by default, with and without user-defined networks. The smaller
-/// ones are inside the larger ones.
-const DEFAULTS: [&str; 2] = ["169.254.0.0/17", "fd69::/112"];
+/// The subnets that OVN-Kubernetes has by default, with and without user-defined networks
+/// (`fd69::/125` is inside the larger one).
+const DEFAULTS: [&str; 3] = ["169.254.0.0/17", "169.254.169.0/29", "fd69::/112"];
 
 /// The masquerade addresses, of now and of former times.
 ///
@@ -73,6 +73,7 @@ mod tests {
             assert!(spared(&[], ip) && spared(&["100.64.0.0/17"], ip), "{ip}");
         }
         for ip in [
+            "169.254.169.8",
             "172.18.0.4",
             "169.254.128.2",
             "100.64.0.2",
