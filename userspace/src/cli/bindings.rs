@@ -218,7 +218,7 @@ pub fn report(
     }
     for compared in compare(rows, members, settings, &clock, now) {
         total.count(compared.state);
-        if let Some(binding) = bindings.get_mut(&compared.ip()) {
+        if let Some(binding) = bindings.get_mut(&compared.ip) {
             binding.followers.count(compared.state);
         }
         if let Some(follower) = followers.get_mut(&*compared.follower.port) {
@@ -271,7 +271,7 @@ fn source_bindings(
 fn difference(compared: &Compared<'_>, now: Now) -> Option<Difference> {
     let state = compared.state;
     (!matches!(state, RowState::Right | RowState::Expiring)).then(|| Difference {
-        ip: compared.ip(),
+        ip: compared.ip,
         state,
         mac: compared.row.and_then(|row| row.mac),
         age_ms: compared.row.and_then(|row| age(row, now)),

@@ -17,17 +17,17 @@ pub struct BatchId(pub u64);
 pub enum Reason {
     /// The source has learnt a neighbour.
     NewBinding,
-    /// The source has learnt another MAC.
+    /// The source has learnt another MAC, or the node has one.
     MacChange,
-    /// The source's row was refreshed.
+    /// The source's row was refreshed; or a node's was not for the cooldown.
     Refresh,
     /// The row was missing.
     Fill,
-    /// The row went away while the source's stays.
+    /// The row went away while the source's stays, or the node does.
     PutBack,
-    /// The follower is new.
+    /// The follower is new, or the node.
     Backfill,
-    /// The follower's row had another MAC than the source's.
+    /// The follower's row had another MAC than the source's or the node's.
     Correction,
     /// The periodic comparison found what no event had told.
     Drift,
@@ -57,7 +57,7 @@ pub enum Skip {
     SourceGone,
     /// The follower is gone.
     FollowerGone,
-    /// The neighbour is a node, which has a static binding.
+    /// The neighbour is a node, and not pinned: it has a static binding.
     NodeIp,
     /// The row belongs to a former router with the same port: it blocks its place until it is removed.
     OtherDatapath,
@@ -76,7 +76,7 @@ pub enum RowWrite {
         port: Arc<str>,
         /// `datapath`.
         datapath: Uuid,
-        /// `ip`, spelt as the source's.
+        /// `ip`, spelt as the source's; a node's canonically.
         ip: Arc<str>,
         /// `mac`.
         mac: Mac,
@@ -159,7 +159,7 @@ pub struct Failure {
 /// ovsdb-server gets slower per row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Rows of the first transaction after a source's row appears or changes.
+    /// Rows of the first transaction after a source's row appears or changes, or a node's MAC.
     pub first_rows: usize,
     /// Rows of the others.
     pub rows: usize,

@@ -4,6 +4,9 @@
 //! has to agree with the clock of whoever ages them: a row with a timestamp of the future is removed
 //! at once by newer OVN, and one that is too old expires early.
 
+#[cfg(test)]
+mod tests;
+
 use serde::Serialize;
 
 /// Milliseconds on a clock that never goes back; where it starts does not matter.
@@ -71,15 +74,67 @@ const WINDOW_MS: u64 = 600_000;
 /// A timestamp seen at some instant proves that its writer's clock had reached it by then, so the
 /// newest one plus the monotonic time since is a lower bound for that clock. It gets sharp as soon as
 /// a fresh row is seen.
+///
+/// One wrong timestamp must not move it. One that is too low never does; one that is ahead of the
+/// node's own clock counts once a second one of the source's, written at another time, confirms it.
 #[derive(Clone, Debug, Default)]
 pub struct ServerClock {
-    /// The highest (timestamp − monotonic instant) of this window and of the one before it.
-    current: Option<i64>,
-    previous: Option<i64>,
+    current: Window,
+    previous: Window,
     rotated: Millis,
-    /// Whether a row was seen just after it was written.
-    live: bool,
+    /// When a row was last seen just after it was written.
+    live: Option<Millis>,
     tolerance_ms: i64,
+}
+
+/// What was seen in some minutes, as offsets: timestamp − monotonic instant.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    /// The highest of timestamps that the node's own clock had reached.
+    plausible: Option<i64>,
+    /// The two highest of timestamps ahead of it, no two the same: a row may be told of again, and
+    /// followers' are copies.
+    ahead: [Option<Reading>; 2],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reading {
+    timestamp: i64,
+    offset: i64,
+}
+
+impl Window {
+    fn add_ahead(&mut self, reading: Reading) {
+        let [first, second] = &mut self.ahead;
+        let known = [*first, *second];
+        if known
+            .iter()
+            .flatten()
+            .any(|it| it.timestamp == reading.timestamp)
+        {
+            return;
+        }
+        if first.is_none_or(|first| reading.offset > first.offset) {
+            *second = first.replace(reading);
+        } else if second.is_none_or(|second| reading.offset > second.offset) {
+            *second = Some(reading);
+        }
+    }
+
+    /// Both windows as one.
+    fn and(mut self, later: Self) -> Self {
+        self.plausible = self.plausible.max(later.plausible);
+        for reading in later.ahead.into_iter().flatten() {
+            self.add_ahead(reading);
+        }
+        self
+    }
+
+    /// The offset that two timestamps ahead of the node's own clock have reached.
+    fn confirmed(&self) -> Option<i64> {
+        let [_, second] = self.ahead;
+        Some(second?.offset)
+    }
 }
 
 impl ServerClock {
@@ -92,23 +147,34 @@ impl ServerClock {
         }
     }
 
-    /// Takes a row's timestamp into account. `live` where the row was written just now, and not at
-    /// some time before a snapshot.
+    /// Takes a row's timestamp into account. `live` where it is the source's and the row was written
+    /// just now, and not at some time before a snapshot.
     pub fn observe(&mut self, timestamp: i64, live: bool, now: Now) {
         if believable(timestamp, now) == 0 {
             return;
         }
         if live && now.at.since(self.rotated) >= WINDOW_MS {
-            self.previous = self.current.take();
+            self.previous = std::mem::take(&mut self.current);
             self.rotated = now.at;
         }
-        self.live |= live;
         let offset = timestamp.saturating_sub(now.at.signed());
-        self.current = Some(self.current.map_or(offset, |known| known.max(offset)));
+        if timestamp.saturating_sub(now.wall_ms) <= self.tolerance_ms {
+            if live {
+                self.live = Some(now.at);
+            }
+            self.current.plausible = self.current.plausible.max(Some(offset));
+        } else if live {
+            self.current.add_ahead(Reading { timestamp, offset });
+        }
+    }
+
+    fn window(&self) -> Window {
+        self.previous.and(self.current)
     }
 
     fn estimate(&self, now: Now) -> Option<i64> {
-        let offset = self.current.max(self.previous)?;
+        let window = self.window();
+        let offset = window.plausible.max(window.confirmed())?;
         Some(offset.saturating_add(now.at.signed()))
     }
 
@@ -137,6 +203,30 @@ impl ServerClock {
         self.earliest(now).max(believable(source, now))
     }
 
+    /// The timestamp to write for a binding that has no source row: what the server's clock reads
+    /// now, as far as that can be told.
+    ///
+    /// The node's own clock, unless rows that were written just now show it to be ahead. Rows of a
+    /// snapshot show nothing: after some minutes without an agent all of them are old, and what is
+    /// stamped like them expires with them. Nor is it the node's own clock where the source's rows
+    /// are confirmed to be written by one that is ahead of it.
+    #[must_use]
+    pub fn fresh(&self, now: Now) -> i64 {
+        let confirmed = self.window().confirmed();
+        let confirmed = confirmed.map(|offset| offset.saturating_add(now.at.signed()));
+        match confirmed {
+            Some(ahead) if ahead > now.wall_ms => ahead,
+            _ if self.was_live(now) => self.earliest(now),
+            _ => now.wall_ms,
+        }
+    }
+
+    /// Whether a row was seen just after it was written, not too long ago: clocks are set.
+    fn was_live(&self, now: Now) -> bool {
+        self.live
+            .is_some_and(|live| now.at.since(live) < 2 * WINDOW_MS)
+    }
+
     /// How the node's clock compares.
     #[must_use]
     pub fn state(&self, now: Now) -> ClockState {
@@ -146,7 +236,7 @@ impl ServerClock {
         let ahead = now.wall_ms.saturating_sub(estimate);
         if ahead < -self.tolerance_ms {
             ClockState::Behind(ahead.saturating_neg())
-        } else if !self.live {
+        } else if self.live.is_none() {
             // The newest timestamp may simply be old.
             ClockState::Unknown
         } else if ahead > self.tolerance_ms {
@@ -163,79 +253,5 @@ pub(super) fn believable(timestamp: i64, now: Now) -> i64 {
         timestamp
     } else {
         0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn now(at: u64, wall_ms: i64) -> Now {
-        Now {
-            at: Millis(at),
-            wall_ms,
-        }
-    }
-
-    #[test]
-    fn without_any_row_the_own_clock_counts() {
-        let clock = ServerClock::new(1_000);
-        assert_eq!(clock.stamp(0, now(5, 70_000)), 70_000);
-        assert_eq!(clock.state(now(5, 70_000)), ClockState::Unknown);
-    }
-
-    #[test]
-    fn a_clock_that_is_ahead_is_bound_by_the_newest_row_and_the_time_since() {
-        let mut clock = ServerClock::new(1_000);
-        clock.observe(1_000_000, true, now(50, 4_600_000));
-        assert_eq!(clock.stamp(1_000_000, now(150, 4_600_100)), 1_000_100);
-        assert_eq!(
-            clock.state(now(150, 4_600_100)),
-            ClockState::Ahead(3_600_000)
-        );
-        assert_eq!(clock.latest(now(150, 4_600_100)), 4_600_100);
-    }
-
-    #[test]
-    fn a_clock_that_is_behind_never_writes_below_the_source() {
-        let mut clock = ServerClock::new(1_000);
-        clock.observe(4_600_000, true, now(50, 1_000_000));
-        assert_eq!(clock.stamp(4_600_000, now(60, 1_000_010)), 4_600_000);
-        assert_eq!(
-            clock.state(now(60, 1_000_010)),
-            ClockState::Behind(3_600_000)
-        );
-    }
-
-    #[test]
-    fn an_old_snapshot_does_not_prove_a_clock_to_be_ahead() {
-        let mut clock = ServerClock::new(1_000);
-        clock.observe(1_000_000, false, now(0, 1_200_000));
-        assert_eq!(clock.state(now(0, 1_200_000)), ClockState::Unknown);
-        assert_eq!(clock.earliest(now(0, 1_200_000)), 1_000_000);
-        assert_eq!(clock.latest(now(0, 1_200_000)), 1_200_000);
-    }
-
-    #[test]
-    fn a_timestamp_that_cannot_be_true_is_ignored() {
-        let mut clock = ServerClock::new(1_000);
-        clock.observe(i64::MAX, true, now(0, 1_000_000));
-        clock.observe(-1, true, now(0, 1_000_000));
-        assert_eq!(clock.stamp(i64::MAX, now(0, 1_000_000)), 1_000_000);
-        assert_eq!(clock.state(now(0, 1_000_000)), ClockState::Unknown);
-    }
-
-    #[test]
-    fn a_single_wrong_row_is_forgotten_after_two_windows() {
-        let mut clock = ServerClock::new(1_000);
-        clock.observe(4_000_000, true, now(0, 1_000_000));
-        for window in 1..=3_u64 {
-            let at = window * WINDOW_MS;
-            let wall = 1_000_000 + i64::try_from(at).unwrap();
-            clock.observe(wall, true, now(at, wall));
-        }
-        let at = 3 * WINDOW_MS;
-        let wall = 1_000_000 + i64::try_from(at).unwrap();
-        assert_eq!(clock.state(now(at, wall)), ClockState::Agrees);
     }
 }

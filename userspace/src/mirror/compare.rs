@@ -1,4 +1,5 @@
-//! What every follower has, beside what the source says: from nothing but the rows.
+//! What every follower has, beside what the source says and what is pinned: from nothing but the
+//! rows.
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
@@ -13,8 +14,9 @@ use super::{
     rows::BindingRow,
     table::{StoredRow, Truth},
 };
+use crate::ids::Mac;
 
-/// How a follower's row about a neighbour stands to the source's.
+/// How a follower's row about a neighbour stands to what it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RowState {
@@ -32,11 +34,25 @@ pub enum RowState {
     OtherDatapath,
 }
 
-/// One follower's row about one neighbour of the source's.
-#[derive(Clone, Copy, Debug)]
+/// From what it is known what followers should have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The source has learnt it.
+    Source,
+    /// It is a node's, and pinned.
+    Node,
+}
+
+/// One follower's row about one neighbour.
+#[derive(Clone, Debug)]
 pub struct Compared<'a> {
-    /// What the source says.
-    pub source: &'a BindingRow,
+    /// The neighbour.
+    pub ip: IpAddr,
+    /// The MAC that it should have.
+    pub mac: Mac,
+    /// From what that is known.
+    pub origin: Origin,
     /// Whose row it is.
     pub follower: &'a Member,
     /// The row.
@@ -44,18 +60,11 @@ pub struct Compared<'a> {
     /// How it stands.
     pub state: RowState,
     pub(super) need: Need,
+    pub(super) truth: Truth,
 }
 
-impl<'a> Compared<'a> {
-    /// The neighbour.
-    #[must_use]
-    pub const fn ip(&self) -> IpAddr {
-        self.source.ip
-    }
-}
-
-/// Compares all followers' rows with the source's, ordered by neighbour and then as the followers are.
-/// Node addresses are left out.
+/// Compares all followers' rows with the source's and with what is pinned, ordered by neighbour and
+/// then as the followers are. Other node addresses are left out.
 #[must_use]
 pub fn compare<'a>(
     rows: &[&'a BindingRow],
@@ -64,80 +73,102 @@ pub fn compare<'a>(
     clock: &ServerClock,
     now: Now,
 ) -> Vec<Compared<'a>> {
-    let Some(source) = &members.source else {
-        return Vec::new();
-    };
-    let mut truths: BTreeMap<IpAddr, &BindingRow> = BTreeMap::new();
+    let source = members.source.as_ref();
+    let is_source = |port: &str| source.is_some_and(|source| *source.port == *port);
     let mut by_port: BTreeMap<(&str, IpAddr), Vec<&'a BindingRow>> = BTreeMap::new();
-    for row in rows.iter().copied() {
-        if row.port != source.port {
-            by_port.entry((&row.port, row.ip)).or_default().push(row);
-        } else if row.mac.is_some()
-            && !row.is_elsewhere(source)
-            && !members.node_ips.contains(&row.ip)
-        {
-            let known = truths.entry(row.ip).or_insert(row);
-            if (known.timestamp, known.uuid) < (row.timestamp, row.uuid) {
-                *known = row;
-            }
-        }
+    for row in rows.iter().copied().filter(|row| !is_source(&row.port)) {
+        by_port.entry((&row.port, row.ip)).or_default().push(row);
     }
     let times = Times::new(clock, now);
     let mut compared = Vec::new();
-    for (ip, truth) in truths {
-        let source_age = source.age_ms(ip);
+    for (ip, (origin, truth)) in truths(rows, members, clock, now) {
+        let source_age = match origin {
+            Origin::Source => source.and_then(|source| source.age_ms(ip)),
+            Origin::Node => None,
+        };
         for follower in &members.followers {
-            if follower.port == source.port {
+            if is_source(&follower.port) {
                 continue;
             }
             let rows = by_port.get(&(&*follower.port, ip));
-            let row = worst(rows.map_or(&[], Vec::as_slice), truth);
+            let row = worst(rows.map_or(&[], Vec::as_slice), truth.mac);
             let age = follower.age_ms(ip);
             let ages = Ages {
                 source: source_age,
                 follower: age,
-                cooldown: settings.cooldown(age),
+                cooldown: match origin {
+                    Origin::Source => settings.cooldown(age),
+                    Origin::Node => settings.pinned_cooldown(age, ip),
+                },
             };
-            let Some(need) = need(truth, follower, row, ages, times) else {
-                continue;
-            };
+            let stored = row.map(|row| StoredRow {
+                uuid: row.uuid,
+                timestamp: row.timestamp,
+                mac: row.mac,
+                elsewhere: row.is_elsewhere(follower),
+            });
+            let need = decide(&truth, stored.as_ref(), ages, times);
             compared.push(Compared {
-                source: truth,
+                ip,
+                mac: truth.mac,
+                origin,
                 follower,
                 row,
                 state: state(need, row.is_some()),
                 need,
+                truth: truth.clone(),
             });
         }
     }
     compared
 }
 
-/// Of several rows about the same neighbour, spelt differently, the one that needs most.
-fn worst<'a>(rows: &[&'a BindingRow], truth: &BindingRow) -> Option<&'a BindingRow> {
-    let rows = rows.iter().copied();
-    rows.min_by_key(|row| (row.mac == truth.mac, row.timestamp, row.uuid))
+/// What followers should know.
+fn truths(
+    rows: &[&BindingRow],
+    members: &GroupMembers,
+    clock: &ServerClock,
+    now: Now,
+) -> BTreeMap<IpAddr, (Origin, Truth)> {
+    let mut learnt: BTreeMap<IpAddr, &BindingRow> = BTreeMap::new();
+    if let Some(source) = &members.source {
+        for row in rows.iter().copied() {
+            if row.belongs_to(source)
+                && row.mac.is_some()
+                && !members.node_ips.contains(&row.ip)
+                && !members.pinned.contains_key(&row.ip)
+            {
+                let known = learnt.entry(row.ip).or_insert(row);
+                if (known.timestamp, known.uuid) < (row.timestamp, row.uuid) {
+                    *known = row;
+                }
+            }
+        }
+    }
+    let learnt = learnt.into_iter().filter_map(|(ip, row)| {
+        let truth = Truth {
+            mac: row.mac?,
+            timestamp: row.timestamp,
+            text: Some(Arc::clone(&row.ip_text)),
+        };
+        Some((ip, (Origin::Source, truth)))
+    });
+    let timestamp = clock.fresh(now);
+    let pinned = members.pinned.iter().map(|(ip, mac)| {
+        let truth = Truth {
+            mac: *mac,
+            timestamp,
+            text: None,
+        };
+        (*ip, (Origin::Node, truth))
+    });
+    learnt.chain(pinned).collect()
 }
 
-fn need(
-    truth: &BindingRow,
-    follower: &Member,
-    row: Option<&BindingRow>,
-    ages: Ages,
-    times: Times,
-) -> Option<Need> {
-    let truth = Truth {
-        mac: truth.mac?,
-        timestamp: truth.timestamp,
-        text: Arc::clone(&truth.ip_text),
-    };
-    let row = row.map(|row| StoredRow {
-        uuid: row.uuid,
-        timestamp: row.timestamp,
-        mac: row.mac,
-        elsewhere: row.is_elsewhere(follower),
-    });
-    Some(decide(&truth, row.as_ref(), ages, times))
+/// Of several rows about the same neighbour, spelt differently, the one that needs most.
+fn worst<'a>(rows: &[&'a BindingRow], mac: Mac) -> Option<&'a BindingRow> {
+    let rows = rows.iter().copied();
+    rows.min_by_key(|row| (row.mac == Some(mac), row.timestamp, row.uuid))
 }
 
 const fn state(need: Need, there: bool) -> RowState {

@@ -141,8 +141,10 @@ impl Errors {
 /// Everything that the mirror counts, from its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Rows committed.
+    /// Rows committed, of what the source has learnt.
     pub writes: Writes,
+    /// Rows committed, of nodes' bindings that are pinned.
+    pub node_writes: Writes,
     /// Rows not written. One that stays as it is is counted each time that it is looked at.
     pub skips: Skips,
     /// Rows that told nothing.

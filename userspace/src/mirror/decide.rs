@@ -30,7 +30,8 @@ impl Times {
     }
 }
 
-/// Ages that hold for one follower and one neighbour, in ms; `None` for a row that does not age.
+/// Ages that hold for one follower and one neighbour, in ms; `None` for a row that does not age, and
+/// for the source's of a neighbour that is pinned: that one lives as long as it is pinned.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ages {
     pub(super) source: Option<u64>,
@@ -90,8 +91,20 @@ pub(super) fn decide(truth: &Truth, row: Option<&StoredRow>, ages: Ages, times: 
     if times.latest < due {
         return Need::Nothing(Skip::Cooldown, Some(due));
     }
-    if times.earliest.max(source) <= row.timestamp {
-        return Need::Nothing(Skip::Newer, None);
+    // By the clock that rows are stamped with, some time has to pass as well: where it is behind the
+    // one that ages are judged by, a row would be due again as soon as it is written.
+    let stamp = times.earliest.max(source);
+    let worth = row.timestamp.saturating_add_unsigned(ages.cooldown / 4);
+    if stamp <= row.timestamp || stamp < worth {
+        let skip = if stamp <= row.timestamp {
+            Skip::Newer
+        } else {
+            Skip::Cooldown
+        };
+        let wait = worth
+            .max(row.timestamp.saturating_add(1))
+            .saturating_sub(stamp);
+        return Need::Nothing(skip, Some(times.latest.saturating_add(wait)));
     }
     Need::Refresh(row.uuid)
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use crate::{
+    ids::Mac,
     ovsdb::Uuid,
     topology::{AgeThreshold, BridgeGroup, GatewayRouter},
 };
@@ -49,11 +50,15 @@ pub struct GroupMembers {
     pub followers: Vec<Member>,
     /// Addresses of nodes, which have static bindings and are not mirrored.
     pub node_ips: Arc<BTreeSet<IpAddr>>,
+    /// Addresses of nodes with the MACs that every follower is to have for them, whatever the source
+    /// says: their rows are written, refreshed and put back from here. Of an address that is in
+    /// `node_ips` as well, this counts.
+    pub pinned: Arc<BTreeMap<IpAddr, Mac>>,
 }
 
 impl GroupMembers {
-    /// The routers of a bridge, as far as they have datapaths. This node's own addresses, which are
-    /// every router's, count as nodes' too.
+    /// The routers of a bridge, as far as they have datapaths, with nothing pinned. This node's own
+    /// addresses, which are every router's, count as nodes' too.
     #[must_use]
     pub fn of(group: &BridgeGroup, node_ips: Arc<BTreeSet<IpAddr>>) -> Self {
         let own = group.node_addresses.iter().copied();
@@ -67,7 +72,15 @@ impl GroupMembers {
             source: Member::of(&group.source),
             followers: group.followers.iter().filter_map(Member::of).collect(),
             node_ips,
+            pinned: Arc::default(),
         }
+    }
+
+    /// The same routers with these pinned bindings: of other nodes, never of this node's own
+    /// addresses.
+    #[must_use]
+    pub fn with_pinned(self, pinned: Arc<BTreeMap<IpAddr, Mac>>) -> Self {
+        Self { pinned, ..self }
     }
 }
 
@@ -114,8 +127,47 @@ pub(super) struct Regrouping {
     pub(super) unknown: BTreeSet<Arc<str>>,
     /// The new followers.
     pub(super) added: Vec<Slot>,
-    /// Whether what everybody should have changes: another source, other node addresses.
-    pub(super) truth: bool,
+    /// Followers that stay, whose bindings expire after another time than before.
+    pub(super) aged: Vec<Slot>,
+    /// Whether the source is another one.
+    pub(super) source: bool,
+    /// The addresses of nodes that are treated otherwise than before.
+    pub(super) nodes: Vec<(IpAddr, NodeChange)>,
+}
+
+/// How a node's address is treated otherwise than before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NodeChange {
+    /// It was not pinned.
+    Pinned,
+    /// It was pinned to another MAC.
+    Moved,
+    /// It is not pinned any more, or has become or ceased to be a node's: what the source says
+    /// counts, or nothing does.
+    Released,
+}
+
+/// What is different about the nodes, by address.
+fn node_changes(before: &GroupMembers, after: &GroupMembers) -> Vec<(IpAddr, NodeChange)> {
+    let mut changes = BTreeMap::new();
+    if before.pinned != after.pinned {
+        for (ip, mac) in &*after.pinned {
+            match before.pinned.get(ip) {
+                None => changes.insert(*ip, NodeChange::Pinned),
+                Some(former) if former != mac => changes.insert(*ip, NodeChange::Moved),
+                Some(_) => None,
+            };
+        }
+        let gone = before.pinned.keys();
+        let gone = gone.filter(|ip| !after.pinned.contains_key(ip));
+        changes.extend(gone.map(|ip| (*ip, NodeChange::Released)));
+    }
+    if before.node_ips != after.node_ips {
+        let others = before.node_ips.symmetric_difference(&after.node_ips);
+        let others = others.filter(|ip| !after.pinned.contains_key(ip));
+        changes.extend(others.map(|ip| (*ip, NodeChange::Released)));
+    }
+    changes.into_iter().collect()
 }
 
 impl Group {
@@ -144,8 +196,8 @@ impl Group {
             return None;
         }
         let mut change = Regrouping {
-            truth: members.node_ips != self.members.node_ips
-                || members.source != self.members.source,
+            source: members.source != self.members.source,
+            nodes: node_changes(&self.members, &members),
             ..Regrouping::default()
         };
         self.replace_source(members.source.as_ref(), &mut change);
@@ -192,7 +244,9 @@ impl Group {
         for member in members {
             if let Some(Place::Follower(slot)) = self.places.get(&member.port).copied() {
                 if let Some(follower) = self.followers.get_mut(&slot) {
-                    change.truth |= follower.member.age != member.age;
+                    if follower.member.age != member.age {
+                        change.aged.push(slot);
+                    }
                     follower.member = member.clone();
                 }
                 continue;

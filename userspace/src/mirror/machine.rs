@@ -8,14 +8,20 @@ mod events;
 #[cfg(test)]
 mod inspect;
 mod outcome;
+mod pinned;
 mod transact;
 
 pub use outcome::RowAtFault;
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    net::IpAddr,
+};
 
 use evaluate::Cause;
+use pinned::{Agenda, Pins};
 use serde::Serialize;
+use transact::Turns;
 
 use super::{
     batch::{BatchId, Limits, Reason},
@@ -77,6 +83,30 @@ impl Settings {
             None => configured.unwrap_or(COOLDOWN_WITHOUT_AGING_MS),
         }
     }
+
+    /// The cooldown of a pinned row with this age threshold, which is when it is refreshed: nothing
+    /// else calls for that. It differs by address, by up to an eighth of the threshold, or rows that
+    /// were written together would be due together for ever; and it is a quarter of it at least.
+    pub(super) fn pinned_cooldown(&self, age: Option<u64>, ip: IpAddr) -> u64 {
+        let cooldown = self.cooldown(age);
+        let Some(age) = age else {
+            return cooldown;
+        };
+        let cooldown = cooldown.max(age / 4);
+        let room = (age / 4 * 3).saturating_sub(cooldown).min(age / 8);
+        cooldown.saturating_add(phase(ip) % room.saturating_add(1))
+    }
+}
+
+/// A number that differs from address to address (FNV-1a).
+fn phase(ip: IpAddr) -> u64 {
+    let bytes = match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    };
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// A transaction under way.
@@ -94,9 +124,10 @@ struct InFlightRow {
     need: Need,
     mac: Mac,
     timestamp: i64,
+    pinned: bool,
 }
 
-/// Mirrors the bindings of a group's source to its followers.
+/// Mirrors the bindings of a group's source to its followers, and keeps those of nodes there.
 ///
 /// ```text
 ///                set_group, upsert, remove
@@ -116,8 +147,11 @@ pub struct Mirror {
     settings: Settings,
     group: Group,
     table: Table,
+    pins: Pins,
     clock: ServerClock,
     queue: Queue,
+    /// Neighbours whose rows are looked at as the queue has room for what they need.
+    agenda: Agenda,
     /// Parts of refused transactions in which the row at fault is not found yet.
     halves: VecDeque<Vec<(Key, Reason)>>,
     holds: Holds,
@@ -139,6 +173,7 @@ pub struct Mirror {
     /// The first, small chunk of what is urgent is out.
     burst: bool,
     last_was_suspect: bool,
+    turns: Turns,
     counters: Counters,
 }
 
@@ -153,6 +188,10 @@ pub struct Status {
     pub followers: usize,
     /// The source's bindings.
     pub bindings: usize,
+    /// The nodes' bindings that are kept on every follower.
+    pub pinned: usize,
+    /// How many of the followers' rows for them are missing, or have another MAC.
+    pub pinned_missing: usize,
     /// Rows known, of the source and the followers.
     pub rows: usize,
     /// Rows that wait.
@@ -176,7 +215,9 @@ impl Mirror {
             settings,
             group: Group::default(),
             table: Table::default(),
+            pins: Pins::default(),
             queue: Queue::default(),
+            agenda: Agenda::default(),
             halves: VecDeque::new(),
             holds: Holds::default(),
             wakes: Wakes::default(),
@@ -193,6 +234,7 @@ impl Mirror {
             slow: false,
             burst: false,
             last_was_suspect: false,
+            turns: Turns::default(),
             counters: Counters::default(),
         }
     }
@@ -210,7 +252,9 @@ impl Mirror {
             .map_or(self.compare_at, |wake| wake.min(self.compare_at));
         let waits = !self.queue.is_empty() || !self.halves.is_empty();
         let ready = waits && self.in_flight.len() < self.settings.limits.in_flight;
-        Some(if ready {
+        Some(if self.has_room_for_more() {
+            Millis::default()
+        } else if ready {
             timers.min(self.pause_until)
         } else {
             timers
@@ -220,7 +264,8 @@ impl Mirror {
     /// Whether everything is written that there is to write for now.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.synced && self.in_flight.is_empty() && self.queue.is_empty() && self.halves.is_empty()
+        let waits = !self.queue.is_empty() || !self.halves.is_empty() || !self.agenda.is_empty();
+        self.synced && self.in_flight.is_empty() && !waits
     }
 
     /// How long the oldest new or changed source row is not served, ms.
@@ -244,6 +289,8 @@ impl Mirror {
             source: source.map(|source| source.port.to_string()),
             followers: self.group.followers.len(),
             bindings: self.table.source_bindings(),
+            pinned: self.pins.len(),
+            pinned_missing: self.pinned_missing(),
             rows: self.table.rows(),
             queued: self.queue.depth(),
             in_flight: self.in_flight.len(),

@@ -1,5 +1,6 @@
 //! Mirrors what a group's source learns of its neighbours to the followers: rows of the southbound
-//! `MAC_Binding` table (OKEP-6691, "MAC_Binding Propagation").
+//! `MAC_Binding` table (OKEP-6691, "MAC_Binding Propagation"). Nodes' bindings that are pinned
+//! ([`GroupMembers::pinned`]) are kept on every follower beside them, without a row of the source's.
 //!
 //! Pure: rows and instants go in, transactions come out. The driver holds the connection:
 //!
@@ -35,7 +36,7 @@ pub use batch::{
     Batch, BatchId, Failure, FailureKind, Limits, Reason, RowOperation, RowWrite, Skip,
 };
 pub use clock::{ClockState, Millis, Now, ServerClock};
-pub use compare::{Compared, RowState, compare};
+pub use compare::{Compared, Origin, RowState, compare};
 pub use counters::{BUCKETS, BadRows, Counters, Errors, Histogram, Skips, Writes};
 pub use group::{GroupMembers, Member};
 pub use holds::Pauses;

@@ -33,7 +33,7 @@ pub(super) enum Lane {
 }
 
 impl Lane {
-    const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 5] = [
         Self::Urgent,
         Self::Backfill,
         Self::Repair,
@@ -152,10 +152,23 @@ impl Queue {
         }
     }
 
-    /// Takes the next row of a lane.
+    /// Takes the row of a lane that waits longest.
     pub(super) fn pop(&mut self, lane: Lane) -> Option<(Key, Reason)> {
+        self.pop_by(lane, VecDeque::pop_front)
+    }
+
+    /// Takes the row that has come last into a lane.
+    pub(super) fn pop_newest(&mut self, lane: Lane) -> Option<(Key, Reason)> {
+        self.pop_by(lane, VecDeque::pop_back)
+    }
+
+    fn pop_by(
+        &mut self,
+        lane: Lane,
+        pop: fn(&mut VecDeque<Key>) -> Option<Key>,
+    ) -> Option<(Key, Reason)> {
         loop {
-            let key = self.lane(lane)?.pop_front()?;
+            let key = pop(self.lane(lane)?)?;
             let Some(wish) = self.wishes.get_mut(&key) else {
                 continue;
             };
@@ -259,5 +272,20 @@ mod tests {
             .map(|(key, _)| key)
             .collect();
         assert_eq!(order, [keys[2], keys[0], keys[1]]);
+    }
+
+    #[test]
+    fn a_lane_can_be_taken_from_both_ends() {
+        let keys = keys();
+        let mut queue = Queue::default();
+        for key in &keys {
+            queue.push(*key, Reason::NewBinding, Lane::Urgent, false);
+        }
+        let mut taken = vec![queue.pop_newest(Lane::Urgent), queue.pop(Lane::Urgent)];
+        queue.push(keys[2], Reason::MacChange, Lane::Urgent, false);
+        taken.extend([queue.pop(Lane::Urgent), queue.pop_newest(Lane::Urgent)]);
+        let taken: Vec<Key> = taken.into_iter().flatten().map(|(key, _)| key).collect();
+        assert_eq!(taken, [keys[2], keys[0], keys[1], keys[2]]);
+        assert!(queue.is_empty());
     }
 }

@@ -64,16 +64,16 @@ impl ServerClock {
 }
 
 fn operation(compared: &Compared<'_>, clock: &ServerClock, now: Now) -> Option<RowOperation> {
-    let (source, follower) = (compared.source, compared.follower);
-    let mac = source.mac?;
-    let timestamp = clock.stamp(source.timestamp, now);
+    let (truth, follower) = (&compared.truth, compared.follower);
+    let mac = truth.mac;
+    let timestamp = clock.stamp(truth.timestamp, now);
     let (reason, write) = match compared.need {
         Need::Insert => (
             Reason::Fill,
             RowWrite::Insert {
                 port: Arc::clone(&follower.port),
                 datapath: follower.datapath,
-                ip: Arc::clone(&source.ip_text),
+                ip: truth.spell(compared.ip),
                 mac,
                 timestamp,
             },
@@ -99,7 +99,7 @@ fn operation(compared: &Compared<'_>, clock: &ServerClock, now: Now) -> Option<R
     Some(RowOperation {
         reason,
         port: Arc::clone(&follower.port),
-        ip: source.ip,
+        ip: compared.ip,
         write,
     })
 }

@@ -25,12 +25,23 @@ pub(super) struct SourceRow {
     pub(super) text: Arc<str>,
 }
 
-/// What a source row says that followers should know.
+/// What followers should know about a neighbour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Truth {
     pub(super) mac: Mac,
     pub(super) timestamp: i64,
-    pub(super) text: Arc<str>,
+    /// The address as the source spells it; `None` for the canonical text.
+    pub(super) text: Option<Arc<str>>,
+}
+
+impl Truth {
+    /// How the address is to be written.
+    pub(super) fn spell(&self, ip: IpAddr) -> Arc<str> {
+        match &self.text {
+            Some(text) => Arc::clone(text),
+            None => ip.to_string().into(),
+        }
+    }
 }
 
 /// All rows about one neighbour.
@@ -52,7 +63,7 @@ impl Binding {
             .map(|(source, mac)| Truth {
                 mac,
                 timestamp: source.row.timestamp,
-                text: Arc::clone(&source.text),
+                text: Some(Arc::clone(&source.text)),
             })
     }
 
@@ -102,6 +113,19 @@ impl Table {
         self.bindings
             .get(&ip)
             .is_some_and(|binding| binding.followers.contains_key(&slot))
+    }
+
+    /// Whether a follower's rows about a neighbour all say this MAC, and are its own.
+    pub(super) fn is_right(&self, ip: IpAddr, slot: Slot, mac: Mac) -> bool {
+        let row = self.follower_row(ip, slot, mac);
+        row.is_some_and(|row| row.mac == Some(mac) && !row.elsewhere)
+    }
+
+    /// How many followers' rows about a neighbour say this MAC.
+    pub(super) fn right(&self, ip: IpAddr, mac: Mac) -> usize {
+        let slots = self.bindings.get(&ip).into_iter();
+        let slots = slots.flat_map(|binding| binding.followers.keys());
+        slots.filter(|slot| self.is_right(ip, **slot, mac)).count()
     }
 
     /// The neighbours about which anything is known.

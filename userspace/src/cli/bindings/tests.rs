@@ -30,6 +30,7 @@ fn members() -> GroupMembers {
             member("rtoe-GR_red_node", 4),
         ],
         node_ips: Arc::new(BTreeSet::from(["172.18.0.4".parse().unwrap()])),
+        pinned: Arc::default(),
     }
 }
 

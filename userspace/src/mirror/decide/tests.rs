@@ -14,7 +14,7 @@ fn need(source_age: i64, row: Option<(Option<Mac>, i64)>, ages: Ages) -> Need {
     let truth = Truth {
         mac: RIGHT,
         timestamp: NOW - source_age,
-        text: "192.0.2.1".into(),
+        text: Some("192.0.2.1".into()),
     };
     let row = row.map(|(mac, age)| StoredRow {
         uuid: ROW,
@@ -108,7 +108,7 @@ fn a_row_of_another_datapath_is_left_alone() {
     let truth = Truth {
         mac: RIGHT,
         timestamp: NOW,
-        text: "192.0.2.1".into(),
+        text: Some("192.0.2.1".into()),
     };
     let row = StoredRow {
         uuid: ROW,

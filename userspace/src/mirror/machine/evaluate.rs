@@ -36,6 +36,8 @@ pub(super) enum Cause {
 pub(super) struct View {
     pub(super) truth: Truth,
     pub(super) source_age: Option<u64>,
+    /// Whether the truth is what is pinned, and not what the source says.
+    pub(super) pinned: bool,
     pub(super) times: Times,
 }
 
@@ -48,6 +50,19 @@ pub(super) enum Judgement {
 
 impl Mirror {
     pub(super) fn view(&self, ip: IpAddr, now: Now) -> Result<View, Skip> {
+        let times = Times::new(&self.clock, now);
+        if let Some(mac) = self.pins.mac(ip) {
+            return Ok(View {
+                truth: Truth {
+                    mac,
+                    timestamp: self.clock.fresh(now),
+                    text: None,
+                },
+                source_age: None,
+                pinned: true,
+                times,
+            });
+        }
         if self.group.members.node_ips.contains(&ip) {
             return Err(Skip::NodeIp);
         }
@@ -56,7 +71,8 @@ impl Mirror {
         Ok(View {
             truth,
             source_age: source.ok_or(Skip::SourceGone)?.age_ms(ip),
-            times: Times::new(&self.clock, now),
+            pinned: false,
+            times,
         })
     }
 
@@ -71,7 +87,11 @@ impl Mirror {
         let ages = Ages {
             source: view.source_age,
             follower: age,
-            cooldown: self.settings.cooldown(age),
+            cooldown: if view.pinned {
+                self.settings.pinned_cooldown(age, key.ip)
+            } else {
+                self.settings.cooldown(age)
+            },
         };
         let row = self.table.follower_row(key.ip, key.slot, view.truth.mac);
         let at = view.times.now.at;

@@ -37,12 +37,13 @@ impl Mirror {
             return;
         };
         for place in &change.dropped {
-            self.table.drop_place(*place);
+            self.drop_place(*place);
             if let Place::Follower(slot) = place {
                 self.holds.forget(*slot);
                 self.progress.forget(*slot);
             }
         }
+        self.repin(&change.nodes);
         if !change.unknown.is_empty() {
             for row in known {
                 if change.unknown.contains(&row.port) {
@@ -53,17 +54,16 @@ impl Mirror {
         if !self.ever_synced {
             return;
         }
-        let ips: Vec<IpAddr> = self.table.ips().collect();
-        for slot in change.added {
-            for ip in &ips {
-                self.evaluate_one(Key { ip: *ip, slot }, Cause::Backfill, now);
+        self.evaluate_followers(&change.added, Cause::Backfill, now);
+        if change.source {
+            for ip in self.neighbours() {
+                if self.pins.mac(ip).is_none() {
+                    self.evaluate(ip, Cause::Settle, now);
+                }
             }
         }
-        if change.truth {
-            for ip in ips {
-                self.evaluate(ip, Cause::Settle, now);
-            }
-        }
+        self.evaluate_followers(&change.aged, Cause::Settle, now);
+        self.nodes_changed(&change.nodes, now);
     }
 
     /// A row of `MAC_Binding` is new or has changed. A row that cannot be read is counted and, if it
@@ -101,7 +101,7 @@ impl Mirror {
             return;
         };
         let before = self.table.truth(ip);
-        self.table.remove(uuid);
+        self.take_out(uuid);
         match place {
             // Followers keep their rows: those have traffic and timestamps of their own.
             Place::Source => self.source_changed(ip, before, now),
@@ -120,7 +120,7 @@ impl Mirror {
         self.compare_at = now.at.after(self.settings.compare_ms);
         self.pause_until = now.at;
         self.refusals = 0;
-        let ips: Vec<IpAddr> = self.table.ips().collect();
+        let ips = self.neighbours();
         let step = self.settings.spread_ms / u64::try_from(ips.len().max(1)).unwrap_or(u64::MAX);
         let mut at = now.at;
         for ip in ips {
@@ -130,7 +130,11 @@ impl Mirror {
             } else {
                 Cause::Resume(at)
             };
-            self.evaluate(ip, cause, now);
+            if self.pins.mac(ip).is_some() {
+                self.agenda.push(ip, cause);
+            } else {
+                self.evaluate(ip, cause, now);
+            }
         }
     }
 
@@ -166,6 +170,11 @@ impl Mirror {
             elsewhere: row.is_elsewhere(member),
         };
         let before = self.table.truth(row.ip);
+        // A row may change its address or port: it is then no longer where it was.
+        let known = self.table.find(row.uuid);
+        if known.is_some_and(|known| known != (row.ip, place)) {
+            self.take_out(row.uuid);
+        }
         match place {
             Place::Source => {
                 if row.mac.is_none() {
@@ -177,7 +186,7 @@ impl Mirror {
             }
             Place::Follower(slot) => {
                 self.clock.observe(row.timestamp, false, now);
-                self.table.put_follower(row.ip, slot, stored);
+                self.put_follower(row.ip, slot, stored);
                 self.holds.there(Key { ip: row.ip, slot });
             }
         }
@@ -186,7 +195,7 @@ impl Mirror {
 
     /// What the source says about a neighbour may have changed.
     fn source_changed(&mut self, ip: IpAddr, before: Option<Truth>, now: Now) {
-        if !self.ever_synced {
+        if !self.ever_synced || self.pins.mac(ip).is_some() {
             return;
         }
         let Some(truth) = self.table.truth(ip) else {
@@ -210,12 +219,13 @@ impl Mirror {
         self.evaluate(ip, cause, now);
     }
 
-    /// A follower's row has vanished: it is put back, unless its source's row has gone as well by then.
+    /// A follower's row has vanished: it is put back, unless its source's row has gone as well by then
+    /// or its node is not pinned any more.
     pub(super) fn follower_row_gone(&mut self, key: Key, now: Now) {
         let Some(follower) = self.group.followers.get(&key.slot) else {
             return;
         };
-        if !self.ever_synced || self.table.truth(key.ip).is_none() {
+        if !self.ever_synced || !self.is_known(key.ip) {
             return;
         }
         let age = follower.member.age_ms(key.ip);

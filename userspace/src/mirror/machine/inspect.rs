@@ -21,7 +21,7 @@ impl Mirror {
     /// The rows that are held back, as the port and the neighbour.
     pub(in crate::mirror) fn held_back(&self, now: Now) -> BTreeSet<(Arc<str>, IpAddr)> {
         let followers = self.group.followers.iter();
-        let ips = || self.table.ips();
+        let ips = || self.neighbours().into_iter();
         followers
             .flat_map(|(slot, follower)| ips().map(move |ip| (follower, Key { ip, slot: *slot })))
             .filter(|(_, key)| {

@@ -19,7 +19,7 @@ use crate::mirror::{
 pub struct RowAtFault {
     /// `logical_port`.
     pub port: Arc<str>,
-    /// `ip`, spelt as it was to be written; `None` where the source's row is gone meanwhile.
+    /// `ip`, spelt as it was to be written; `None` where it is not to be written any more.
     pub ip: Option<Arc<str>>,
 }
 
@@ -43,7 +43,12 @@ impl Mirror {
             self.writing.remove(&key);
             let written = !missed.contains(&position);
             if written {
-                self.counters.writes.count(row.reason);
+                let writes = if row.pinned {
+                    &mut self.counters.node_writes
+                } else {
+                    &mut self.counters.writes
+                };
+                writes.count(row.reason);
                 self.holds.there(key);
             }
             self.check_written(row, written, now);
@@ -100,7 +105,7 @@ impl Mirror {
             Need::Correct(uuid) | Need::Refresh(uuid) if !written => {
                 self.counters.errors.rows_missed += 1;
                 if self.table.find(uuid).is_some() {
-                    self.table.remove(uuid);
+                    self.take_out(uuid);
                     self.follower_row_gone(key, now);
                 }
             }
@@ -197,7 +202,7 @@ impl Mirror {
             {
                 unknown.push(RowAtFault {
                     port: Arc::clone(&follower.member.port),
-                    ip: self.table.truth(key.ip).map(|truth| truth.text),
+                    ip: self.spelling(key.ip),
                 });
             }
             self.finish(key, false, now);

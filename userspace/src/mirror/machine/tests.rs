@@ -3,6 +3,7 @@
 mod aging;
 mod learning;
 mod members;
+mod pinned;
 mod transactions;
 
 use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
@@ -47,7 +48,7 @@ fn members(source: &str, followers: &[&str]) -> GroupMembers {
             .iter()
             .map(|port| member(port, Some("300")))
             .collect(),
-        node_ips: Arc::default(),
+        ..GroupMembers::default()
     }
 }
 

@@ -19,6 +19,39 @@ enum Supply {
     Lane(Lane, usize),
 }
 
+/// Whose turn it is, so that no lane waits for ever while another one is never empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Turns {
+    /// Transactions in a row for what is urgent.
+    urgent: u8,
+    /// Those for the rest.
+    others: u8,
+}
+
+impl Turns {
+    /// What is urgent goes first, but for one transaction in sixteen where it does not end.
+    const fn is_urgents(&mut self, begins: bool, others_wait: bool) -> bool {
+        if begins {
+            self.urgent = 0;
+        } else if others_wait && self.urgent >= 15 {
+            self.urgent = 0;
+            return false;
+        }
+        self.urgent = self.urgent.saturating_add(1);
+        true
+    }
+
+    /// The order in which the other lanes are looked at: each is first at times.
+    const fn next_order(&mut self) -> [Lane; 3] {
+        self.others = self.others.wrapping_add(1);
+        match self.others % 4 {
+            2 => [Lane::Repair, Lane::Refresh, Lane::Backfill],
+            0 => [Lane::Refresh, Lane::Backfill, Lane::Repair],
+            _ => [Lane::Backfill, Lane::Repair, Lane::Refresh],
+        }
+    }
+}
+
 /// What goes into a transaction.
 #[derive(Default)]
 struct Taken {
@@ -48,8 +81,16 @@ impl Mirror {
                     }
                 }
                 Supply::Lane(lane, most) => {
+                    // Behind a flood of bindings, a new one would wait for all of them: half of
+                    // what is written is what waits longest, the other half is the newest.
+                    let flood = lane == Lane::Urgent && self.waits_much(lane);
+                    let newest = if flood { most / 2 } else { 0 };
                     while taken.operations.len() < most
-                        && let Some((key, reason)) = self.queue.pop(lane)
+                        && let Some((key, reason)) = if taken.operations.len() < newest {
+                            self.queue.pop_newest(lane)
+                        } else {
+                            self.queue.pop(lane)
+                        }
                     {
                         self.take_row(key, reason, now, &mut taken);
                     }
@@ -72,11 +113,15 @@ impl Mirror {
                 self.settings.pauses.longest_retry_ms.saturating_mul(2),
                 now.at,
             );
-            let ips: Vec<_> = self.table.ips().collect();
-            for ip in ips {
-                self.evaluate(ip, Cause::Compare, now);
+            for ip in self.neighbours() {
+                if self.pins.mac(ip).is_some() {
+                    self.agenda.push(ip, Cause::Compare);
+                } else {
+                    self.evaluate(ip, Cause::Compare, now);
+                }
             }
         }
+        self.work_off_agenda(now);
     }
 
     fn supply(&mut self) -> Option<Supply> {
@@ -85,7 +130,9 @@ impl Mirror {
         }
         let limits = self.settings.limits;
         let suspects = self.queue.len(Lane::Suspect) > 0;
-        if self.queue.len(Lane::Urgent) > 0 {
+        let others = Lane::ALL.into_iter().filter(|lane| *lane != Lane::Urgent);
+        let others = others.map(|lane| self.queue.len(lane)).sum::<usize>() > 0;
+        if self.queue.len(Lane::Urgent) > 0 && self.turns.is_urgents(!self.burst, others) {
             let first = !std::mem::replace(&mut self.burst, true);
             let most = if first {
                 limits.first_rows
@@ -98,7 +145,7 @@ impl Mirror {
             return Some(Supply::Lane(Lane::Suspect, limits.first_rows.max(1)));
         }
         self.last_was_suspect = false;
-        for lane in [Lane::Backfill, Lane::Repair, Lane::Refresh, Lane::Suspect] {
+        for lane in self.turns.next_order().into_iter().chain([Lane::Suspect]) {
             if self.queue.len(lane) > 0 {
                 return Some(Supply::Lane(lane, self.chunk(lane).max(1)));
             }
@@ -109,11 +156,15 @@ impl Mirror {
     /// Few, large transactions where much waits or the server is slow.
     fn chunk(&self, lane: Lane) -> usize {
         let limits = self.settings.limits;
-        if self.slow || self.queue.len(lane) >= limits.rows.saturating_mul(4) {
+        if self.slow || self.waits_much(lane) {
             limits.most_rows
         } else {
             limits.rows
         }
+    }
+
+    fn waits_much(&self, lane: Lane) -> bool {
+        self.queue.len(lane) >= self.settings.limits.rows.saturating_mul(4)
     }
 
     /// Decides once more about a row that was queued, and adds what it needs.
@@ -143,6 +194,7 @@ impl Mirror {
                     need,
                     mac: view.truth.mac,
                     timestamp: operation.write.timestamp(),
+                    pinned: view.pinned,
                 });
                 taken.operations.push(operation);
             }
@@ -172,7 +224,7 @@ impl Mirror {
             Need::Insert => RowWrite::Insert {
                 port: Arc::clone(&member.port),
                 datapath: member.datapath,
-                ip: Arc::clone(&truth.text),
+                ip: truth.spell(key.ip),
                 mac: truth.mac,
                 timestamp,
             },

@@ -125,6 +125,7 @@ impl World {
             source: self.routers[self.source].then(|| member(self.source)),
             followers: routers.map(member).collect(),
             node_ips: Arc::new(node_ips.map(|text| TEXTS[*text].parse().unwrap()).collect()),
+            pinned: Arc::default(),
         }
     }
 

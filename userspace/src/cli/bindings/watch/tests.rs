@@ -31,6 +31,7 @@ fn group(source: (&str, u128), followers: &[(&str, u128)]) -> GroupMembers {
         source: Some(member(source)),
         followers: followers.iter().copied().map(member).collect(),
         node_ips: Arc::new(["172.18.0.4".parse().unwrap()].into()),
+        pinned: Arc::default(),
     }
 }
 

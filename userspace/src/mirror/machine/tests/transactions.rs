@@ -184,3 +184,56 @@ fn an_outcome_that_overtakes_its_row_changes_writes_nothing_twice() {
         bench.learn("src", "192.0.2.1", MAC_B);
     }
 }
+
+#[test]
+fn a_new_binding_does_not_wait_for_all_of_a_flood_that_came_before_it() {
+    let names: Vec<String> = (0..10).map(|number| format!("f{number}")).collect();
+    let followers: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut bench = Bench::synced(members("src", &followers));
+    for number in 0..600 {
+        let ip = format!("10.0.{}.{}", number / 250, number % 250);
+        bench.learn("src", &ip, MAC_A);
+    }
+    let under_way = [bench.take().unwrap(), bench.take().unwrap()];
+    bench.learn("src", "192.0.2.1", MAC_A);
+    assert_eq!(bench.take(), None);
+    for batch in under_way {
+        bench.commit(&batch);
+    }
+    let next = bench.take().unwrap();
+    let of = |ip: &str| {
+        let ip: IpAddr = ip.parse().unwrap();
+        next.operations.iter().filter(|it| it.ip == ip).count()
+    };
+    assert_eq!(of("192.0.2.1"), 10);
+    // What waits longest goes on as well.
+    let second_half: IpAddr = "10.0.1.0".parse().unwrap();
+    assert!(next.operations.iter().any(|it| it.ip < second_half));
+    bench.commit(&next);
+    bench.settle();
+    assert_eq!(bench.mirror.counters().writes.new_binding, 601 * 10);
+}
+
+#[test]
+fn a_flood_of_bindings_leaves_room_for_refreshes() {
+    let mut bench = Bench::synced(members("src", &["a", "b"]));
+    bench.mirror.settings.limits.rows = 2;
+    bench.mirror.settings.limits.most_rows = 2;
+    bench.learn("src", "192.0.2.1", MAC_A);
+    bench.settle();
+    bench.pass(160_000);
+    bench.learn("src", "192.0.2.1", MAC_A);
+    bench.pass(100);
+    for number in 0..100 {
+        bench.learn("src", &format!("10.0.0.{number}"), MAC_A);
+    }
+    let mut refreshed = Vec::new();
+    for taken in 0..30 {
+        let batch = bench.take().unwrap();
+        bench.commit(&batch);
+        if batch.operations[0].reason == Reason::Refresh {
+            refreshed.push(taken);
+        }
+    }
+    assert_eq!(refreshed, [15]);
+}
