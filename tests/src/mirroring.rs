@@ -3,7 +3,7 @@
 mod progress;
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -15,7 +15,7 @@ use neighsteer::{
         mirroring::{Done, Mirrors},
     },
     ids::{Mac, OfPort},
-    mirror::{RowOperation, Settings, Status},
+    mirror::{GroupMembers, RowOperation, Settings, Status},
     ovsdb::{
         Batch, Client, Event, Monitor, MonitorCondition, OperationResult, Options, Remote,
         SessionError, TransactError, Uuid,
@@ -99,17 +99,22 @@ impl Mirroring {
         let driver = tokio::spawn(driver.run());
         southbound::synced(&mut monitor).await?;
         let lock = lock.map(|name| client.lock(name)).transpose()?;
-        let mut mirrors = Mirrors::new(client, clock, settings, BTreeSet::new());
+        let mut mirrors = Mirrors::new(client, clock, settings);
         if let Some(lock) = lock {
             mirrors = mirrors.under(lock);
         }
-        mirrors.regroup([group].into_iter());
+        mirrors.regroup(wanted(group));
         mirrors.synced();
         Ok(Self {
             mirrors,
             monitor,
             driver,
         })
+    }
+
+    /// Gives the group another composition.
+    pub fn regroup(&mut self, group: &BridgeGroup) {
+        self.mirrors.regroup(wanted(group));
     }
 
     /// One turn of the agent's loop. Cancel-safe.
@@ -189,6 +194,12 @@ impl Drop for Mirroring {
     fn drop(&mut self) {
         self.driver.abort();
     }
+}
+
+/// A group as the driver hands it to the mirrors, with no nodes.
+fn wanted(group: &BridgeGroup) -> BTreeMap<Arc<str>, GroupMembers> {
+    let members = GroupMembers::of(group, Arc::default());
+    [(Arc::clone(&group.bridge), members)].into()
 }
 
 /// The source on the first datapath, a follower on each of the others, whose rows live for

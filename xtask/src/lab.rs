@@ -70,7 +70,12 @@ fn hand_over(
     progress: &Progress,
     arguments: &[OsString],
 ) -> anyhow::Result<ExitCode> {
-    build(workspace, progress)?;
+    let binary = workspace.target().join("release").join(LAB);
+    // Help needs no set-up; without the binary there is nobody who could give it yet.
+    let asks_for_help = arguments.iter().any(|it| it == "--help" || it == "-h");
+    if !(asks_for_help && binary.exists()) {
+        build(workspace, progress)?;
+    }
     // Nobody else waits for the tree.
     let by_environment = env::var_os(VERSION_VARIABLE);
     if arguments
@@ -80,7 +85,6 @@ fn hand_over(
     {
         tree::ensure(workspace, progress)?;
     }
-    let binary = workspace.target().join("release").join(LAB);
     let mut lab = Command::new(&binary);
     lab.args(arguments);
     // In this process's place: the terminal's signals are for the lab, which cleans up after itself.

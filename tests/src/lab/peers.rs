@@ -113,10 +113,16 @@ impl PeerNode {
     /// Its Node object.
     #[must_use]
     pub fn manifest(&self) -> Value {
+        self.manifest_with(self.mac)
+    }
+
+    /// Its Node object, with another MAC than it has.
+    #[must_use]
+    pub fn manifest_with(&self, mac: Mac) -> Value {
         node_manifest(
             &self.name(),
             &format!("chassis-{}", self.number),
-            self.mac,
+            mac,
             self.ipv4(),
             self.ipv6(),
         )

@@ -5,7 +5,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use neighsteer::agent::databases::mirror_lock_name;
+use neighsteer::agent::locks::lock_name;
 
 use crate::rig::{Rig, STEER};
 
@@ -16,7 +16,7 @@ impl Holder {
     fn start(rig: &Rig, how: &str) -> Self {
         let child = Command::new("ovsdb-client")
             .args([how, &rig.lab.southbound_remote()])
-            .arg(mirror_lock_name(&rig.lab.chassis()))
+            .arg(lock_name("mirror", &rig.lab.chassis()))
             // It holds the lock until its input ends.
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

@@ -149,7 +149,7 @@ impl Rig {
         let mut command = self.lab.neighsteer(arguments).unwrap();
         let flags = self.lab.agent_flags();
         let wanted = match arguments[0] {
-            "cleanup" => &["--ovs-db", "--ovs-rundir", "--state-dir"][..],
+            "cleanup" => &["--ovs-db", "--ovn-nb", "--ovs-rundir", "--state-dir"][..],
             "agent" => &[
                 "--ovs-db",
                 "--ovn-nb",

@@ -51,7 +51,7 @@ async fn a_datapath_that_goes_between_plan_and_commit_costs_its_own_row_alone() 
     // Then the news arrives, and nothing is left to do.
     let port = follower_port(7);
     rig.group.followers.retain(|it| *it.external_port != *port);
-    rig.mirroring.mirrors.regroup([&rig.group].into_iter());
+    rig.mirroring.regroup(&rig.group);
     rig.converge().await;
 }
 

@@ -128,13 +128,13 @@ async fn a_new_follower_that_comes_while_the_server_is_away_is_filled_when_it_is
         .map(|ip| delete(&follower_port(FOLLOWERS), ip))
         .collect();
     rig.group.followers.pop();
-    rig.mirroring.mirrors.regroup([&rig.group].into_iter());
+    rig.mirroring.regroup(&rig.group);
     rig.converge().await;
     rig.write(&without).await;
     rig.server.kill().unwrap();
     rig.run_until("lost connection", |rig| rig.lost > 0).await;
     rig.group.followers = followers;
-    rig.mirroring.mirrors.regroup([&rig.group].into_iter());
+    rig.mirroring.regroup(&rig.group);
     rig.run_for(Duration::from_millis(200)).await;
     rig.resurrect().await;
     let rows = rig.converge().await;

@@ -7,6 +7,8 @@ use crate::{
     mirror::Settings,
     ovsdb::{Remote, TlsFiles},
     plan::{Gates, Install},
+    sources::SourceConfig,
+    statics::{self, StrategySetting},
 };
 
 /// What the agent was told.
@@ -30,8 +32,37 @@ pub struct AgentConfig {
     pub check_interval: Duration,
     /// How the mirror behaves.
     pub mirror: Settings,
-    /// Node addresses: never mirrored.
+    /// Addresses that are never mirrored.
     pub node_addresses: BTreeSet<IpAddr>,
+    /// What is done about the addresses of nodes.
+    pub nodes: NodeConfig,
+}
+
+/// What is done about the addresses of nodes.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// Where nodes are known from; `None` = nothing is known of them.
+    pub source: Option<SourceConfig>,
+    /// This node's name, where its chassis does not tell.
+    pub name: Option<String>,
+    /// How followers know node IPs.
+    pub strategy: StrategySetting,
+    /// How many static rows an OVN before 25.03 gets, where the strategy is left to us.
+    pub static_rows: usize,
+    /// How static rows are written.
+    pub settings: statics::Settings,
+}
+
+impl Default for NodeConfig {
+    fn default() -> Self {
+        Self {
+            source: None,
+            name: None,
+            strategy: StrategySetting::default(),
+            static_rows: 5_000,
+            settings: statics::Settings::default(),
+        }
+    }
 }
 
 /// Where the databases and the switch are.

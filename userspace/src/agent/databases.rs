@@ -18,6 +18,12 @@ pub const MAC_BINDING: &str = "MAC_Binding";
 /// Its columns.
 pub const MAC_BINDING_COLUMNS: [&str; 5] = ["logical_port", "ip", "mac", "timestamp", "datapath"];
 
+/// The northbound table of node IPs' bindings.
+pub const STATIC_MAC_BINDING: &str = "Static_MAC_Binding";
+/// Its columns.
+pub const STATIC_MAC_BINDING_COLUMNS: [&str; 4] =
+    ["logical_port", "ip", "mac", "override_dynamic_mac"];
+
 /// Why the databases could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
@@ -83,8 +89,8 @@ impl Followed {
     ) -> Self {
         let options = Options {
             tls: tls.cloned(),
-            // The mirror's lock excludes nobody who asks another member for it. Rows that are only
-            // read are known to any member that is not behind.
+            // A lock excludes nobody who asks another member for it. Rows that are only read are known
+            // to any member that is not behind.
             leader_only: writes,
             // Whoever waits for bindings need not wait for their way back to the mirror.
             dedicated_writer: writes,
@@ -204,28 +210,32 @@ pub struct Databases {
 impl Databases {
     /// Connects to all three and returns the first snapshots, in the order of the fields.
     ///
-    /// No row of `MAC_Binding` is among them: which ones matter is known only afterwards.
+    /// No row of `MAC_Binding` and `Static_MAC_Binding` is among them: which ones matter is known only
+    /// afterwards.
     ///
     /// # Errors
     /// Where one of them does not answer, or this node is not an OVN chassis.
-    pub async fn connect(connection: &Connection) -> Result<(Self, [Batch; 3]), DatabaseError> {
-        Self::start(connection, true).await
+    pub async fn connect(
+        connection: &Connection,
+        writes_static_rows: bool,
+    ) -> Result<(Self, [Batch; 3]), DatabaseError> {
+        Self::start(connection, writes_static_rows, true).await
     }
 
-    /// The same for somebody who only reads: any member of a cluster will do for the southbound
-    /// database, too.
+    /// The same for somebody who only reads: any member of a cluster will do.
     ///
     /// # Errors
     /// The same.
     pub async fn connect_to_read(
         connection: &Connection,
     ) -> Result<(Self, [Batch; 3]), DatabaseError> {
-        Self::start(connection, false).await
+        Self::start(connection, false, false).await
     }
 
     async fn start(
         connection: &Connection,
-        writes: bool,
+        writes_static_rows: bool,
+        mirrors: bool,
     ) -> Result<(Self, [Batch; 3]), DatabaseError> {
         let patience = connection.startup_timeout;
         let tls = connection.tls.as_ref();
@@ -241,12 +251,14 @@ impl Databases {
             None => Remote::parse_list(id("ovn-remote")?)
                 .map_err(|source| DatabaseError::OvnRemote { source })?,
         };
+        let statics = TableRequest::new(STATIC_MAC_BINDING, STATIC_MAC_BINDING_COLUMNS)
+            .filter(MonitorCondition::AnyOf(Vec::new()));
         let mut northbound = Followed::start(
             Database::Northbound,
             connection.northbound.clone(),
-            self::request(Database::Northbound, chassis),
+            self::request(Database::Northbound, chassis).table(statics),
             tls,
-            false,
+            writes_static_rows,
         );
         let bindings = TableRequest::new(MAC_BINDING, MAC_BINDING_COLUMNS)
             .filter(MonitorCondition::AnyOf(Vec::new()));
@@ -255,7 +267,7 @@ impl Databases {
             remotes,
             self::request(Database::Southbound, chassis).table(bindings),
             tls,
-            writes,
+            mirrors,
         );
         let northbound_batch = northbound.first_snapshot(patience).await?;
         let southbound_batch = southbound.first_snapshot(patience).await?;
@@ -304,21 +316,6 @@ impl Databases {
     }
 }
 
-/// The southbound lock of the one who mirrors for a chassis. A lock's name has letters, digits and
-/// `_` only: any other byte of the chassis' name is `_` and two hexadecimal digits in it.
-#[must_use]
-pub fn mirror_lock_name(chassis: &str) -> String {
-    let mut name = String::from("neighsteer_mirror_");
-    for byte in chassis.bytes() {
-        if byte.is_ascii_alphanumeric() {
-            name.push(char::from(byte));
-        } else {
-            name.push_str(&format!("_{byte:02x}"));
-        }
-    }
-    name
-}
-
 /// `external_ids` of the one Open_vSwitch row.
 #[must_use]
 pub fn external_ids(changes: &[Change]) -> Option<StringMap> {
@@ -362,13 +359,6 @@ fn clause(condition: rows::Condition) -> Clause {
 mod tests {
     use super::*;
     use crate::ovsdb::{Atom, Datum, Row};
-
-    #[test]
-    fn each_chassis_has_a_lock_of_its_own() {
-        assert_eq!(mirror_lock_name("node1"), "neighsteer_mirror_node1");
-        assert_eq!(mirror_lock_name("a-b.c"), "neighsteer_mirror_a_2db_2ec");
-        assert_ne!(mirror_lock_name("a_2d"), mirror_lock_name("a-"));
-    }
 
     /// What a change of the Open_vSwitch row brings; `None`: it goes.
     fn ovs_row(remote: Option<&str>) -> Change {

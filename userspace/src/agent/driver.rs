@@ -21,18 +21,23 @@ use super::{
     clock::Clock,
     config::AgentConfig,
     control::{Call, ControlSocket},
-    databases::{Databases, mirror_lock_name},
+    databases::Databases,
     lock::NodeLock,
+    locks::lock_name,
     mirroring::Mirrors,
     model::Model,
+    node_bindings::NodeBindings,
     state::StateFile,
+    static_rows::{self, StaticRows},
     status::DatabaseStatus,
     steering::{Desired, Statuses, Steering},
 };
 use crate::{
+    mirror::GroupMembers,
     openflow::NativeSwitch,
     ovsdb::{Batch, Event},
     rows::Database,
+    topology::BridgeGroup,
 };
 
 /// By bridge: the source's name and the number of followers.
@@ -57,7 +62,8 @@ pub async fn run(
     )?;
     let state = StateFile::open(&config.state_directory)?;
     let socket = ControlSocket::listen(&config.state_directory)?;
-    let (databases, batches) = Databases::connect(&config.connection).await?;
+    let writes_static_rows = config.nodes.source.is_some() || !state.static_ports().is_empty();
+    let (databases, batches) = Databases::connect(&config.connection, writes_static_rows).await?;
     let mut model = Model::default();
     model.remember(state.sources());
     for batch in &batches {
@@ -84,25 +90,22 @@ pub async fn run(
     let (call_sender, calls) = mpsc::channel(CALLS);
     let control_task = tokio::spawn(socket.serve(call_sender));
 
-    let mirror_lock = config.gates.steering().then(|| {
-        let name = mirror_lock_name(&databases.chassis);
-        databases.southbound.client.lock(name)
-    });
-    let mirrors = mirror_lock.transpose()?.map(|lock| {
-        let client = databases.southbound.client.clone();
-        Mirrors::new(
-            client,
-            Clock::start(),
-            config.mirror,
-            config.node_addresses.clone(),
-        )
-        .under(lock)
-    });
+    let clock = Clock::start();
+    let mirrors = match config.gates.steering() {
+        true => {
+            let client = databases.southbound.client.clone();
+            let lock = client.lock(lock_name("mirror", &databases.chassis))?;
+            Some(Mirrors::new(client, clock.clone(), config.mirror).under(lock))
+        }
+        false => None,
+    };
+    let nodes = node_bindings(&config, &databases, &state, clock)?;
     let mut driver = Driver {
         config,
         databases,
         model,
         mirrors,
+        nodes,
         attachments,
         desired,
         steering,
@@ -142,6 +145,8 @@ struct Driver {
     model: Model,
     /// `None` while the gate is off: then nothing is written to the southbound database.
     mirrors: Option<Mirrors>,
+    /// `None` where nodes are none of our business, and never were.
+    nodes: Option<NodeBindings>,
     attachments: Attachments,
     desired: watch::Sender<Arc<Desired>>,
     steering: watch::Receiver<Statuses>,
@@ -160,7 +165,9 @@ enum Woken {
     Shutdown,
     Event(Database, Event),
     Transaction(super::mirroring::Done),
-    MirrorDue,
+    StaticTransaction(static_rows::Done),
+    Nodes,
+    Due,
     Check,
     Attached(super::attachments::Outcome),
     Steered,
@@ -177,7 +184,10 @@ impl Driver {
         let mut check = interval(self.config.check_interval);
         check.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let deadline = self.mirrors.as_ref().and_then(Mirrors::next_deadline);
+            let mirrors_due = self.mirrors.as_ref().and_then(Mirrors::next_deadline);
+            let rows_due = (self.nodes.as_ref()).and_then(|nodes| nodes.rows.next_deadline());
+            let deadline = mirrors_due.into_iter().chain(rows_due).min();
+            let (feed, rows) = self.nodes.as_mut().map(NodeBindings::parts).unzip();
             let woken = tokio::select! {
                 biased;
                 () = &mut shutdown => Woken::Shutdown,
@@ -186,7 +196,12 @@ impl Driver {
                     Woken::Event(database, event)
                 }
                 done = finished(self.mirrors.as_mut()) => Woken::Transaction(done),
-                () = due(deadline) => Woken::MirrorDue,
+                done = rows_finished(rows) => Woken::StaticTransaction(done),
+                changed = NodeBindings::changed(feed.flatten()) => match changed {
+                    Ok(_) => Woken::Nodes,
+                    Err(error) => return Err(error.into()),
+                },
+                () = due(deadline) => Woken::Due,
                 outcome = self.attachments.finished() => Woken::Attached(outcome),
                 call = self.calls.recv() => match call {
                     Some(call) => Woken::Call(call),
@@ -210,7 +225,13 @@ impl Driver {
                         mirrors.settle(done);
                     }
                 }
-                Woken::MirrorDue => {}
+                Woken::StaticTransaction(done) => {
+                    if let Some(nodes) = &mut self.nodes {
+                        nodes.rows.settle(done);
+                    }
+                }
+                Woken::Nodes => self.carry_out(),
+                Woken::Due => {}
                 Woken::Attached(outcome) => self.attachments.note(outcome),
                 Woken::Steered => self.steered(),
                 Woken::Call(Call { command, answer }) => {
@@ -219,9 +240,24 @@ impl Driver {
                 }
                 Woken::Check => self.attachments.check(),
             }
-            if let Some(mirrors) = &mut self.mirrors {
-                mirrors.pump();
-            }
+            self.pump();
+        }
+    }
+
+    /// Sends what is due.
+    fn pump(&mut self) {
+        if let Some(mirrors) = &mut self.mirrors {
+            mirrors.pump();
+        }
+        let Some(nodes) = &mut self.nodes else { return };
+        nodes.rows.pump();
+        let mirrors = self.mirrors.as_ref();
+        let pinned = |bridge: &str| mirrors.is_some_and(|it| it.has_all_pinned(bridge));
+        if nodes.advance(pinned) {
+            self.carry_out();
+        }
+        if let Some(nodes) = &mut self.nodes {
+            nodes.rows.pump();
         }
     }
 
@@ -238,10 +274,10 @@ impl Driver {
                 }
                 (status.connected, status.synced) = (true, true);
                 self.rows_changed(database, &batch);
-                if database == Database::Southbound
-                    && let Some(mirrors) = &mut self.mirrors
-                {
-                    mirrors.synced();
+                match (database, &mut self.mirrors, &mut self.nodes) {
+                    (Database::Southbound, Some(mirrors), _) => mirrors.synced(),
+                    (Database::Northbound, _, Some(nodes)) => nodes.rows.synced(),
+                    _ => {}
                 }
             }
             Event::Changes(batch) => self.rows_changed(database, &batch),
@@ -253,26 +289,34 @@ impl Driver {
                 }
                 status.connected = false;
                 status.last_error = Some(text);
-                if database == Database::Southbound
-                    && let Some(mirrors) = &mut self.mirrors
-                {
-                    mirrors.disconnected();
+                match (database, &mut self.mirrors, &mut self.nodes) {
+                    (Database::Southbound, Some(mirrors), _) => mirrors.disconnected(),
+                    (Database::Northbound, _, Some(nodes)) => nodes.rows.disconnected(),
+                    _ => {}
                 }
             }
         }
     }
 
     fn rows_changed(&mut self, database: Database, batch: &Batch) {
-        if database == Database::Southbound
-            && let Some(mirrors) = &mut self.mirrors
-        {
-            mirrors.apply(&batch.changes, batch.conditions);
+        match (database, &mut self.mirrors, &mut self.nodes) {
+            (Database::Southbound, Some(mirrors), _) => {
+                mirrors.apply(&batch.changes, batch.conditions);
+            }
+            (Database::Northbound, _, Some(nodes)) => {
+                nodes.rows.apply(&batch.changes, batch.conditions);
+            }
+            (Database::OpenVSwitch, ..) => self.databases.follow_ovn_remote(&batch.changes),
+            _ => {}
         }
-        if database == Database::OpenVSwitch {
-            self.databases.follow_ovn_remote(&batch.changes);
+        if !self.model.apply(&batch.changes) {
+            return;
         }
-        if self.model.apply(&batch.changes) && self.model.rebuild() {
+        if self.model.rebuild() {
             self.groups_changed();
+        } else if self.nodes.is_some() {
+            // Ports and northd's version count for static rows, whatever the groups.
+            self.carry_out();
         }
     }
 
@@ -320,13 +364,23 @@ impl Driver {
         self.carry_out();
     }
 
-    /// Tells mirrors and bridges what is wanted of them.
+    /// Tells mirrors, static rows and bridges what is wanted of them.
     fn carry_out(&mut self) {
         let paused = self.state.paused();
+        let steering = self.config.gates.steering() && !paused;
+        if let Some(nodes) = &mut self.nodes {
+            let active = |bridge: &str| !self.silenced.contains(bridge);
+            nodes.plan(&self.model, steering, active);
+        }
         if let Some(mirrors) = &mut self.mirrors {
             let groups = self.model.topology().groups.iter();
             let active = |bridge: &Arc<str>| !paused && !self.silenced.contains(bridge);
-            mirrors.regroup(groups.filter(|group| active(&group.bridge)));
+            let groups = groups.filter(|group| active(&group.bridge));
+            let members = groups.map(|group| {
+                let members = members(group, &self.config, self.nodes.as_ref());
+                (Arc::clone(&group.bridge), members)
+            });
+            mirrors.regroup(members.collect());
         }
         let wanted = Arc::new(desired_of(&self.model, &self.config, paused));
         self.desired.send_if_modified(|current| {
@@ -356,6 +410,47 @@ fn desired_of(model: &Model, config: &AgentConfig, paused: bool) -> Desired {
         model.unsteered()
     } else {
         model.desired(config.gates, config.install)
+    }
+}
+
+/// What a source of nodes and the state file ask for.
+fn node_bindings(
+    config: &AgentConfig,
+    databases: &Databases,
+    state: &StateFile,
+    clock: Clock,
+) -> Result<Option<NodeBindings>, AgentError> {
+    let source = config.nodes.source.clone();
+    if source.is_none() && state.static_ports().is_empty() {
+        return Ok(None);
+    }
+    let feed = source.map(crate::sources::start).transpose()?;
+    let client = databases.northbound.client.clone();
+    let lock = client.lock(lock_name("static", &databases.chassis))?;
+    let settings = config.nodes.settings.clone();
+    let rows = StaticRows::new(client, clock, settings, lock, state.clone());
+    Ok(Some(NodeBindings::new(config.nodes.clone(), feed, rows)))
+}
+
+/// The routers of a group, and what is known of nodes on its bridge.
+fn members(
+    group: &BridgeGroup,
+    config: &AgentConfig,
+    nodes: Option<&NodeBindings>,
+) -> GroupMembers {
+    let known = nodes.and_then(|nodes| nodes.node_ips(&group.bridge));
+    let node_ips = match known {
+        Some(known) => known | &config.node_addresses,
+        None => config.node_addresses.clone(),
+    };
+    let pins = nodes.map(|nodes| nodes.pins(&group.bridge));
+    GroupMembers::of(group, Arc::new(node_ips)).with_pinned(pins.unwrap_or_default())
+}
+
+async fn rows_finished(rows: Option<&mut StaticRows>) -> static_rows::Done {
+    match rows {
+        Some(rows) => rows.finished().await,
+        None => pending().await,
     }
 }
 

@@ -5,7 +5,6 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
     sync::Arc,
     time::Instant,
 };
@@ -15,6 +14,7 @@ use tokio::task::JoinSet;
 use super::{
     clock::Clock,
     databases::MAC_BINDING,
+    locks::{lock_changed, note_lock},
     transactions::{failure, missed, operation, read_again},
     unconfirmed::Unconfirmed,
 };
@@ -24,7 +24,6 @@ use crate::{
         Change, Clause, Client, Lock, LockState, MonitorCondition, Operation, OperationResult, Row,
         TransactError, Uuid,
     },
-    topology::BridgeGroup,
 };
 
 /// What became of a transaction.
@@ -47,7 +46,6 @@ pub struct Mirrors {
     client: Client,
     clock: Clock,
     settings: Settings,
-    node_addresses: Arc<BTreeSet<IpAddr>>,
     mirrors: BTreeMap<Arc<str>, Mirror>,
     /// Every row of `MAC_Binding` that the monitor covers and that can be read, shared with its cache.
     rows: BTreeMap<Uuid, Row>,
@@ -70,17 +68,11 @@ pub struct Mirrors {
 impl Mirrors {
     /// No mirrors yet.
     #[must_use]
-    pub fn new(
-        client: Client,
-        clock: Clock,
-        settings: Settings,
-        node_addresses: BTreeSet<IpAddr>,
-    ) -> Self {
+    pub fn new(client: Client, clock: Clock, settings: Settings) -> Self {
         Self {
             client,
             clock,
             settings,
-            node_addresses: Arc::new(node_addresses),
             mirrors: BTreeMap::new(),
             rows: BTreeMap::new(),
             unconfirmed: Unconfirmed::default(),
@@ -113,16 +105,9 @@ impl Mirrors {
             .is_none_or(|state| state == LockState::Held)
     }
 
-    /// Takes the groups that are mirrored. The mirrors hear of them once the monitor covers their ports.
-    pub fn regroup<'a>(&mut self, groups: impl Iterator<Item = &'a BridgeGroup>) {
-        let wanted: BTreeMap<_, _> = groups
-            .map(|group| {
-                (
-                    Arc::clone(&group.bridge),
-                    GroupMembers::of(group, Arc::clone(&self.node_addresses)),
-                )
-            })
-            .collect();
+    /// Takes the groups that are mirrored, by bridge. The mirrors hear of them once the monitor covers
+    /// their ports.
+    pub fn regroup(&mut self, wanted: BTreeMap<Arc<str>, GroupMembers>) {
         if wanted == self.wanted && self.grouped {
             return;
         }
@@ -290,7 +275,7 @@ impl Mirrors {
     /// Tells the mirror what became of its batch.
     pub fn settle(&mut self, done: Done) {
         match done {
-            Done::Lock(state) => self.note_lock(state),
+            Done::Lock(state) => note_lock(self.lock.as_ref(), state),
             Done::Read(rows) => {
                 let now = self.clock.now();
                 for (uuid, row) in rows {
@@ -312,24 +297,6 @@ impl Mirrors {
                 let (bridge, batch, result) = *finished;
                 self.settle_batch(&bridge, &batch, result);
             }
-        }
-    }
-
-    fn note_lock(&self, state: LockState) {
-        let lock = self.lock.as_ref().map(|lock| &**lock.name());
-        match state {
-            LockState::Held => tracing::info!(lock, "this agent mirrors for the chassis"),
-            LockState::Waiting => {
-                tracing::warn!(
-                    lock,
-                    "somebody else holds the mirror's lock (another agent, or a connection of ours that the server has not given up yet); waiting for it"
-                );
-            }
-            LockState::Stolen => {
-                tracing::warn!(lock, "somebody took the lock; waiting for it to come back");
-            }
-            // The lost connection is told of elsewhere.
-            LockState::Unknown => {}
         }
     }
 
@@ -367,6 +334,15 @@ impl Mirrors {
         self.bad_rows
     }
 
+    /// Whether every follower of a bridge has every binding that is pinned there.
+    #[must_use]
+    pub fn has_all_pinned(&self, bridge: &str) -> bool {
+        // What waits for the monitor is not known to the mirror yet.
+        let settled = self.connected && self.waiting_for.is_none();
+        let mirror = self.mirrors.get(bridge);
+        settled && mirror.is_some_and(|mirror| mirror.pinned_missing() == 0)
+    }
+
     /// The mirrors' states by bridge.
     #[must_use]
     pub fn status(&self) -> BTreeMap<String, Status> {
@@ -375,13 +351,5 @@ impl Mirrors {
             .iter()
             .map(|(bridge, mirror)| (bridge.to_string(), mirror.status(now)))
             .collect()
-    }
-}
-
-/// The next state of a lock; without one, never.
-async fn lock_changed(lock: Option<&mut Lock>) -> LockState {
-    match lock {
-        Some(lock) => lock.changed().await,
-        None => std::future::pending().await,
     }
 }

@@ -8,10 +8,13 @@ pub mod converge;
 pub mod databases;
 mod driver;
 pub mod lock;
+pub mod locks;
 pub mod managed;
 pub mod mirroring;
 pub mod model;
+pub mod node_bindings;
 pub mod state;
+pub mod static_rows;
 pub mod status;
 pub mod steering;
 mod transactions;
@@ -19,7 +22,7 @@ mod unconfirmed;
 
 use std::fmt::Write as _;
 
-pub use config::{AgentConfig, Connection};
+pub use config::{AgentConfig, Connection, NodeConfig};
 pub use driver::run;
 
 use crate::{datapath::AttachError, topology::SkipReason};
@@ -39,9 +42,15 @@ pub enum AgentError {
     /// A database cannot be read.
     #[error(transparent)]
     Database(#[from] databases::DatabaseError),
+    /// Nodes cannot be known.
+    #[error(transparent)]
+    Nodes(#[from] crate::sources::SourceError),
+    /// The source of nodes is no more.
+    #[error(transparent)]
+    NodesEnded(#[from] crate::sources::SourceEnded),
     /// No lock can be asked for.
     #[error(transparent)]
-    MirrorLock(#[from] crate::ovsdb::LockNameError),
+    LockName(#[from] crate::ovsdb::LockNameError),
     /// The datapath cannot be attached.
     #[error(transparent)]
     Attach(#[from] AttachError),

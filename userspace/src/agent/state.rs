@@ -35,6 +35,11 @@ pub struct State {
     /// The source of each bridge's group, by bridge name.
     #[serde(default)]
     pub sources: BTreeMap<Arc<str>, Arc<str>>,
+    /// External ports that northbound `Static_MAC_Binding` rows of ours may name: a row says neither
+    /// whose it is nor, once its port is gone, that the port was this node's. Written only where there
+    /// is one, so that an older agent reads the file.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub static_ports: BTreeSet<Arc<str>>,
 }
 
 /// What was changed on one bridge.
@@ -211,6 +216,20 @@ impl StateFile {
         self.shared().state.sources.clone()
     }
 
+    /// The external ports that static rows of ours may name.
+    #[must_use]
+    pub fn static_ports(&self) -> BTreeSet<Arc<str>> {
+        self.shared().state.static_ports.clone()
+    }
+
+    /// Replaces them. Call it *before* the first row of a port is written.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn set_static_ports(&self, ports: BTreeSet<Arc<str>>) -> Result<(), StateError> {
+        self.shared().change(|state| state.static_ports = ports)
+    }
+
     /// Keeps the sources for later runs.
     ///
     /// # Errors
@@ -341,10 +360,13 @@ mod tests {
         assert!(!file.set_paused(true).unwrap(), "it was paused already");
         let sources = Incumbents::from([("br-up".into(), "GR_blue".into())]);
         file.set_sources(sources.clone()).unwrap();
+        let ports = BTreeSet::from(["rtoe-GR_blue".into()]);
+        file.set_static_ports(ports.clone()).unwrap();
 
         let again = StateFile::open(directory.path()).unwrap();
         assert!(again.paused());
         assert_eq!(again.sources(), sources);
+        assert_eq!(again.static_ports(), ports);
         assert_eq!(again.bridge("br-ex"), changed());
     }
 

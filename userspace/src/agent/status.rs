@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    agent::steering::BridgeSteering,
+    agent::{node_bindings::NodeBindingsStatus, steering::BridgeSteering},
     datapath::Mode,
     mirror,
     ovsdb::LockState,
@@ -41,6 +41,8 @@ pub struct AgentStatus {
     pub mirror_lock: Option<LockState>,
     /// The mirrors by bridge.
     pub mirror: BTreeMap<String, mirror::Status>,
+    /// Node IPs; `None` = nothing is known of nodes, and nothing was ever written for them.
+    pub nodes: Option<NodeBindingsStatus>,
 }
 
 /// One database connection.

@@ -1,22 +1,22 @@
 //! `neighsteer agent`: the daemon, or with `--dry-run` what it would write.
 
-use std::{collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
+mod dry_run;
+
+use std::{net::IpAddr, time::Duration};
 
 use anyhow::Context as _;
-use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     connection::{BpffsArgs, ConnectionArgs, StateArgs},
-    live,
-    output::{Finding, Format, Output},
+    nodes::NodeArgs,
+    output::{Finding, Output},
 };
 use crate::{
-    agent::{self, AgentConfig, state::StateFile},
+    agent::{self, AgentConfig},
     datapath::Hook,
-    mirror::{GroupMembers, Limits, RowWrite, Settings, recompute},
-    openflow::{NativeSwitch, Switch as _},
-    plan::{self, BridgePlan, Gates, Install},
+    mirror::{Limits, Settings},
+    plan::{Gates, Install},
 };
 
 /// The flags of `neighsteer agent`.
@@ -27,6 +27,8 @@ Examples:
       observe: attach to the uplink of every bridge that gateway routers share, and count
   neighsteer agent --enable-network-segmentation --disable-udn-arp-ndp-flood
       steer unicast ARP and NDP to the source and mirror its bindings to the followers
+  neighsteer agent --enable-network-segmentation --disable-udn-arp-ndp-flood --nodes kubernetes
+      the same, and every follower knows the other nodes' addresses
   neighsteer agent --enable-network-segmentation --disable-udn-arp-ndp-flood --dry-run
       print what that would write, and write nothing")]
 pub struct AgentArgs {
@@ -75,6 +77,9 @@ pub struct AgentArgs {
     /// How the mirror behaves
     #[command(flatten)]
     pub mirror: MirrorArgs,
+    /// What is known of nodes
+    #[command(flatten)]
+    pub nodes: NodeArgs,
     /// Where things are
     #[command(flatten)]
     pub connection: ConnectionArgs,
@@ -169,6 +174,7 @@ impl AgentArgs {
             check_interval: Duration::from_secs(self.check_interval),
             mirror: self.mirror.settings(),
             node_addresses: self.node_address.iter().copied().collect(),
+            nodes: self.nodes.config(),
         })
     }
 }
@@ -180,7 +186,7 @@ impl AgentArgs {
 pub async fn run(args: &AgentArgs, output: &mut Output<'_>) -> anyhow::Result<Finding> {
     let config = args.config()?;
     if args.dry_run {
-        return dry_run(&config, output).await;
+        return dry_run::dry_run(&config, output).await;
     }
     let mut terminate = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
@@ -192,173 +198,4 @@ pub async fn run(args: &AgentArgs, output: &mut Output<'_>) -> anyhow::Result<Fi
     };
     agent::run(config, shutdown).await?;
     Ok(Finding::Clean)
-}
-
-/// What the agent would write.
-#[derive(Debug, Serialize)]
-struct DryRun {
-    paused: bool,
-    attach: Vec<String>,
-    bridges: Vec<DryRunBridge>,
-    bindings: Vec<DryRunBinding>,
-}
-
-#[derive(Debug, Serialize)]
-struct DryRunBridge {
-    bridge: Arc<str>,
-    standing_down: bool,
-    add_flows: Vec<String>,
-    delete_flows: Vec<String>,
-    foreign_flows: Vec<String>,
-    no_flood: Vec<NoFlood>,
-    static_fdb: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct NoFlood {
-    ofport: u16,
-    no_flood: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct DryRunBinding {
-    bridge: Arc<str>,
-    logical_port: Arc<str>,
-    ip: IpAddr,
-    change: &'static str,
-}
-
-async fn dry_run(config: &AgentConfig, output: &mut Output<'_>) -> anyhow::Result<Finding> {
-    let state = StateFile::open(&config.state_directory)?;
-    let mut model = live::model(&config.connection).await?;
-    model.remember(state.sources());
-    model.rebuild();
-    model.check_uplinks()?;
-    let paused = state.paused();
-    let switch = NativeSwitch::new(&config.connection.ovs_run_directory);
-    agent::managed::refuse_managed(&model, config, &switch).await?;
-    let desired = match paused {
-        true => model.unsteered(),
-        false => model.desired(config.gates, config.install),
-    };
-    let mut report = DryRun {
-        paused,
-        attach: Vec::new(),
-        bridges: Vec::new(),
-        bindings: Vec::new(),
-    };
-    let mut left_to_others = BTreeSet::new();
-    for (bridge, desired) in &desired.bridges {
-        let mut wanted = desired.plan.clone();
-        let cookie = wanted.flows.is_empty().then_some(plan::COOKIE);
-        let installed = switch.dump_flows(bridge, cookie).await?;
-        let mut flows = plan::diff(&wanted.flows, &installed);
-        let standing_down = !flows.foreign.is_empty();
-        if standing_down {
-            left_to_others.insert(Arc::clone(bridge));
-            wanted = BridgePlan::empty(bridge);
-            flows.add.clear();
-            flows.delete = plan::diff(&[], &installed).delete;
-        }
-        let ports = plan::port_changes(&wanted, &switch.ports(bridge).await?);
-        let fdb = &wanted.static_fdb;
-        report.bridges.push(DryRunBridge {
-            bridge: Arc::clone(bridge),
-            standing_down,
-            add_flows: flows.add.iter().map(ToString::to_string).collect(),
-            delete_flows: flows.delete.iter().map(ToString::to_string).collect(),
-            foreign_flows: flows.foreign.iter().map(ToString::to_string).collect(),
-            no_flood: ports
-                .no_flood
-                .iter()
-                .map(|(ofport, no_flood)| NoFlood {
-                    ofport: ofport.get(),
-                    no_flood: *no_flood,
-                })
-                .collect(),
-            static_fdb: fdb
-                .as_ref()
-                .map(|fdb| format!("fdb/add {bridge} {} {} {}", fdb.port, fdb.vlan, fdb.mac)),
-        });
-    }
-    for group in &model.topology().groups {
-        if config.hook.is_some() {
-            report.attach.push(group.uplink.name.to_string());
-        }
-        if config.gates.steering() && !paused && !left_to_others.contains(&group.bridge) {
-            report
-                .bindings
-                .extend(planned_bindings(config, &model, group).await?);
-        }
-    }
-    match output.format {
-        Format::Json => output.json(&report)?,
-        Format::Text => print(&report, output)?,
-    }
-    Ok(Finding::Clean)
-}
-
-async fn planned_bindings(
-    config: &AgentConfig,
-    model: &agent::model::Model,
-    group: &crate::topology::BridgeGroup,
-) -> anyhow::Result<Vec<DryRunBinding>> {
-    let addresses: Arc<BTreeSet<IpAddr>> = Arc::new(config.node_addresses.clone());
-    let members = GroupMembers::of(group, addresses);
-    let rows = live::binding_rows(&config.connection, model, &members).await?;
-    let now = agent::clock::Clock::start().now();
-    let operations = recompute(&rows, &members, &config.mirror, now);
-    let bindings = operations.into_iter().map(|operation| DryRunBinding {
-        bridge: Arc::clone(&group.bridge),
-        logical_port: operation.port,
-        ip: operation.ip,
-        change: match operation.write {
-            RowWrite::Insert { .. } => "insert",
-            RowWrite::Update { mac: Some(_), .. } => "correct",
-            RowWrite::Update { mac: None, .. } => "refresh",
-        },
-    });
-    Ok(bindings.collect())
-}
-
-fn print(report: &DryRun, output: &mut Output<'_>) -> anyhow::Result<()> {
-    if report.paused {
-        output.line("paused by hand: `neighsteer resume` ends that")?;
-    }
-    for interface in &report.attach {
-        output.line(format_args!("attach the datapath to {interface}"))?;
-    }
-    for bridge in &report.bridges {
-        let name = &bridge.bridge;
-        if bridge.standing_down {
-            output.line(format_args!("{name}: stand down, others steer here"))?;
-        }
-        let flows = [
-            ("delete", &bridge.delete_flows),
-            ("add", &bridge.add_flows),
-            ("leave to its owner", &bridge.foreign_flows),
-        ];
-        for (verb, flows) in flows {
-            for flow in flows {
-                output.line(format_args!("{name}: {verb} flow {flow}"))?;
-            }
-        }
-        for port in &bridge.no_flood {
-            let verb = if port.no_flood { "set" } else { "clear" };
-            output.line(format_args!(
-                "{name}: {verb} no-flood on port {}",
-                port.ofport
-            ))?;
-        }
-        if let Some(fdb) = &bridge.static_fdb {
-            output.line(format_args!("{name}: {fdb}, unless it is there"))?;
-        }
-    }
-    for binding in &report.bindings {
-        output.line(format_args!(
-            "{}: {} {} of {}",
-            binding.bridge, binding.change, binding.ip, binding.logical_port
-        ))?;
-    }
-    Ok(())
 }

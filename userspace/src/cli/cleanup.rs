@@ -1,5 +1,7 @@
 //! `neighsteer cleanup`: takes everything of ours off the node.
 
+mod static_rows;
+
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -20,20 +22,30 @@ use crate::{
     datapath,
     openflow::{Flow, NativeSwitch, Switch as _, SwitchError, unixctl::UnixCtl},
     plan::COOKIE,
+    topology::Prefix,
 };
 
 /// The flags of `neighsteer cleanup`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 What goes: flows with our cookie, pins and attached programs; no-flood flags and static FDB entries
-only where the state file says that we set them. Southbound rows are left to age.
+only where the state file says that we set them; northbound Static_MAC_Binding rows of this node's
+gateway routers, but for the gateway's own masquerade addresses. Southbound rows are left to age.
 
 Stop the agent first: it would put everything back.
 
 Examples:
   neighsteer cleanup
+  neighsteer cleanup --keep-rows
   neighsteer cleanup --output json")]
 pub struct CleanupArgs {
+    /// Leave the static bindings of node IPs: they never age
+    #[arg(long)]
+    pub keep_rows: bool,
+    /// A masquerade subnet of the gateway, of now or of former times, whose static rows are not ours;
+    /// any number of times, besides the defaults of OVN-Kubernetes
+    #[arg(long, value_name = "CIDR")]
+    pub masquerade_subnet: Vec<Prefix>,
     /// Where things are
     #[command(flatten)]
     pub connection: ConnectionArgs,
@@ -50,6 +62,9 @@ pub struct CleanupArgs {
 struct Report {
     bridges: Vec<BridgeReport>,
     detached: Vec<String>,
+    static_bindings_deleted: usize,
+    /// Why static bindings were not looked for, where there should be none.
+    static_bindings_unknown: Option<String>,
     errors: Vec<String>,
 }
 
@@ -72,6 +87,9 @@ pub async fn run(args: &CleanupArgs, output: &mut Output<'_>) -> anyhow::Result<
         report.errors.push(crate::agent::chain(error.as_ref()));
     }
     detach_all(args, &mut report);
+    if !args.keep_rows {
+        static_rows::clean(args, &mut report).await;
+    }
     match output.format {
         Format::Json => output.json(&report)?,
         Format::Text => print(&report, output)?,
@@ -205,7 +223,19 @@ fn print(report: &Report, output: &mut Output<'_>) -> anyhow::Result<()> {
             "interface {interface}: detached, pins removed"
         ))?;
     }
-    if report.bridges.is_empty() && report.detached.is_empty() && report.errors.is_empty() {
+    if report.static_bindings_deleted > 0 {
+        output.line(format_args!(
+            "{} static bindings deleted",
+            report.static_bindings_deleted
+        ))?;
+    }
+    if let Some(reason) = &report.static_bindings_unknown {
+        output.line(format_args!(
+            "static bindings were not looked for: {reason}"
+        ))?;
+    }
+    let nothing = report.bridges.is_empty() && report.detached.is_empty();
+    if nothing && report.static_bindings_deleted == 0 && report.errors.is_empty() {
         output.line("nothing of ours was on this node")?;
     }
     Ok(())

@@ -3,18 +3,24 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
+use tokio::task::JoinHandle;
 
 use crate::{
     agent::{
         Connection,
-        databases::{MAC_BINDING, MAC_BINDING_COLUMNS, external_ids, request},
+        databases::{
+            MAC_BINDING, MAC_BINDING_COLUMNS, STATIC_MAC_BINDING, STATIC_MAC_BINDING_COLUMNS,
+            external_ids, request,
+        },
         model::Model,
     },
     mirror::{BindingRow, GroupMembers, Member},
     ovsdb::{
-        Change, Clause, MonitorCondition, MonitorRequest, Options, Remote, Snapshot, TableRequest,
+        Change, Clause, Client, Monitor, MonitorCondition, MonitorRequest, Operation, Options,
+        Remote, Snapshot, TableRequest, TransactError,
     },
     rows::{Database, Table},
+    statics::{StaticRow, Target},
 };
 
 /// How long one database may take.
@@ -59,6 +65,101 @@ pub(super) async fn switch_model(connection: &Connection) -> anyhow::Result<Mode
         .await?,
     );
     Ok(model)
+}
+
+/// Reads what the switch and OVN are configured to be. Without the southbound database no router has
+/// a datapath.
+///
+/// # Errors
+/// Where a database does not answer.
+pub(super) async fn northbound_model(connection: &Connection) -> anyhow::Result<Model> {
+    let mut model = switch_model(connection).await?;
+    let chassis = {
+        let mut roots = model.rows().open_vswitch.values();
+        let root = roots.next();
+        let root = root.context("the Open_vSwitch database has no Open_vSwitch row")?;
+        let chassis = root.external_ids.get("system-id").cloned();
+        chassis.context("external_ids:system-id of the Open_vSwitch row is not set")?
+    };
+    let northbound = fetch(
+        connection,
+        &connection.northbound,
+        Database::Northbound,
+        request(Database::Northbound, &chassis),
+    )
+    .await?;
+    model.apply(&northbound);
+    model.rebuild();
+    Ok(model)
+}
+
+/// Reads the rows of `Static_MAC_Binding` of these ports, all of the same moment.
+///
+/// # Errors
+/// Where the northbound database does not answer.
+pub(super) async fn static_rows(
+    connection: &Connection,
+    targets: &[Target],
+) -> anyhow::Result<Vec<StaticRow>> {
+    let clauses = targets
+        .iter()
+        .map(|target| Clause::equal("logical_port", &*target.port))
+        .collect();
+    let table = TableRequest::new(STATIC_MAC_BINDING, STATIC_MAC_BINDING_COLUMNS)
+        .filter(MonitorCondition::AnyOf(clauses));
+    let changes = fetch(
+        connection,
+        &connection.northbound,
+        Database::Northbound,
+        MonitorRequest::new().table(table),
+    )
+    .await?;
+    let rows = changes
+        .iter()
+        .filter_map(|change| StaticRow::parse(change.uuid, change.new.as_ref()?).ok());
+    Ok(rows.collect())
+}
+
+/// Writes to a database for as long as it lives.
+pub(super) struct Writer {
+    client: Client,
+    _monitor: Monitor,
+    task: JoinHandle<()>,
+}
+
+impl Writer {
+    /// A writer to the northbound database.
+    pub(super) fn to_northbound(connection: &Connection) -> Self {
+        let options = Options {
+            connect_timeout: PATIENCE,
+            tls: connection.tls.clone(),
+            ..Options::new(
+                connection.northbound.clone(),
+                Database::Northbound.name(),
+                MonitorRequest::new(),
+            )
+        };
+        let (client, monitor, driver) = Client::connect(options);
+        Self {
+            client,
+            _monitor: monitor,
+            task: tokio::spawn(driver.run()),
+        }
+    }
+
+    /// Carries out a transaction.
+    ///
+    /// # Errors
+    /// Where it is refused, or the database does not answer.
+    pub(super) async fn transact(&self, operations: &[Operation]) -> Result<(), TransactError> {
+        self.client.transact(operations).await.map(drop)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 /// Reads the rows of all three databases and finds the groups.

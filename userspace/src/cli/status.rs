@@ -1,5 +1,7 @@
 //! `neighsteer status`: how the running agent stands.
 
+mod nodes;
+
 use super::{
     connection::StateArgs,
     output::{Finding, Format, Output},
@@ -21,7 +23,8 @@ pub struct StatusArgs {
 }
 
 /// Prints what the agent says of itself; [`Finding::Found`] where a database is disconnected, a
-/// bridge has not converged, is contended or left to others, another agent mirrors, or a datapath is not attached.
+/// bridge has not converged, is contended or left to others, another agent mirrors, a datapath is not attached,
+/// or nodes are not known or wrong.
 ///
 /// # Errors
 /// Where no agent answers.
@@ -139,6 +142,7 @@ fn problems(status: &serde_json::Value) -> Vec<String> {
             ));
         }
     }
+    problems.extend(nodes::problems(status));
     problems
 }
 
@@ -197,6 +201,9 @@ fn print(status: &serde_json::Value, output: &mut Output<'_>) -> anyhow::Result<
             text(mirror, "rows"),
             text(mirror, "lag_ms")
         ))?;
+    }
+    for line in nodes::lines(status) {
+        output.line(line)?;
     }
     output.line(format_args!(
         "bindings that cannot be read: {}",

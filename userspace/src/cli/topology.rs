@@ -8,17 +8,23 @@ use std::{
     io::{self, Write},
 };
 
+use serde::Serialize;
+
 use super::{
     columns::columns,
-    connection::ConnectionArgs,
+    connection::{ConnectionArgs, StateArgs},
     live,
     output::{Finding, Output},
 };
-use crate::topology::{BridgeGroup, GatewayRouter, IngressPort, SkipReason, Skipped, Topology};
+use crate::{
+    agent::control::{Command, request},
+    topology::{BridgeGroup, GatewayRouter, IngressPort, SkipReason, Skipped, Topology},
+};
 
 /// Show which gateway routers share which bridge, and what was left out
 ///
-/// Read from the databases, once; nothing is written.
+/// Read from the databases, once; nothing is written. How node IPs are known is what a running agent
+/// says.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,6 +34,37 @@ pub struct TopologyArgs {
     /// Where things are
     #[command(flatten)]
     pub connection: ConnectionArgs,
+    /// Where the running agent is asked how node IPs are known
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+/// The groups, and what the running agent says.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    topology: &'a Topology,
+    /// How followers know node IPs; `None` = no agent answers, or it knows nothing of nodes.
+    node_ips: Option<NodeIps>,
+}
+
+/// How followers know node IPs.
+#[derive(Serialize)]
+struct NodeIps {
+    strategy: String,
+    why: String,
+}
+
+impl NodeIps {
+    /// What the agent says, where there is one.
+    async fn of_agent(state: &StateArgs) -> Option<Self> {
+        let status = request(&state.state_dir, Command::Status).await.ok()?;
+        let text = |key: &str| Some(status.get("nodes")?.get(key)?.as_str()?.to_owned());
+        Some(Self {
+            strategy: text("strategy")?,
+            why: text("why")?,
+        })
+    }
 }
 
 /// Prints the groups of this node.
@@ -38,10 +75,14 @@ pub async fn run(args: &TopologyArgs, output: &mut Output<'_>) -> anyhow::Result
     let connection = args.connection.parse(live::PATIENCE)?;
     let model = live::model_of_every_chassis(&connection).await?;
     let topology = model.topology();
+    let node_ips = NodeIps::of_agent(&args.state).await;
     if output.is_json() {
-        output.json(topology)?;
-    } else {
-        print(topology, output.writer)?;
+        output.json(&Report { topology, node_ips })?;
+        return Ok(Finding::Clean);
+    }
+    print(topology, output.writer)?;
+    if let Some(NodeIps { strategy, why }) = node_ips {
+        output.line(format_args!("\nnode IPs: {strategy} bindings, since {why}"))?;
     }
     Ok(Finding::Clean)
 }

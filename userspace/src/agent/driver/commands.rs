@@ -5,6 +5,7 @@ use crate::agent::{
     chain,
     control::Command,
     mirroring::Mirrors,
+    node_bindings::NodeBindings,
     status::{AgentStatus, GroupStatus},
 };
 
@@ -54,6 +55,7 @@ impl Driver {
                 .as_ref()
                 .map(Mirrors::status)
                 .unwrap_or_default(),
+            nodes: self.nodes.as_ref().map(NodeBindings::status),
         }
     }
 }

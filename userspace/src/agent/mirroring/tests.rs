@@ -34,13 +34,9 @@ impl Rig {
             Arc::clone(&group.source.external_port),
             Arc::clone(&group.followers[0].external_port),
         );
-        let mut mirrors = Mirrors::new(
-            client,
-            Clock::start(),
-            Settings::default(),
-            BTreeSet::default(),
-        );
-        mirrors.regroup(topology.groups.iter());
+        let mut mirrors = Mirrors::new(client, Clock::start(), Settings::default());
+        let members = GroupMembers::of(group, Arc::default());
+        mirrors.regroup([(Arc::clone(&group.bridge), members)].into());
         let wanted = mirrors.waiting_for.unwrap();
         mirrors.apply(&[], wanted);
         let mut rig = Self {

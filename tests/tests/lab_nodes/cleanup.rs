@@ -1,0 +1,81 @@
+//! What stays of node IPs when the gate is off, the agent is paused, or has ended.
+
+use std::{process::Command, time::Duration};
+
+use neighsteer_tests::lab::{Lab, wait_until};
+
+use crate::{
+    rig::{PATIENCE, Rig},
+    support::Nodes,
+};
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+fn start() -> Nodes {
+    Nodes::on(Rig::build(Lab::builder(), 3, &[]), 2)
+}
+
+fn wait_until_none_is_left(nodes: &Nodes) {
+    wait_until(PATIENCE, "our static rows to go", || {
+        let left = nodes.written();
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{left:?}; {}", nodes.rig.status()["nodes"]))
+        }
+    })
+    .unwrap();
+    nodes.masquerade_rows_are_untouched();
+}
+
+fn succeed(mut command: Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn rows_outlive_the_agent_and_cleanup_takes_ours_away() {
+    let nodes = start();
+    let mut agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+    agent.kill().unwrap();
+    let rows = nodes.written();
+    assert_eq!(rows, nodes.wanted());
+
+    succeed(nodes.rig.command(&["cleanup", "--keep-rows"]));
+    assert_eq!(nodes.written(), rows);
+    let said = succeed(nodes.rig.command(&["cleanup"]));
+    assert!(said.contains("12 static bindings"), "{said}");
+    assert!(nodes.written().is_empty());
+    nodes.masquerade_rows_are_untouched();
+}
+
+#[test]
+fn an_agent_that_starts_with_the_gate_off_takes_our_rows_away() {
+    let nodes = start();
+    let mut agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+    agent.terminate(DEADLINE).unwrap();
+    let directory = nodes.manifests.directory().to_str().unwrap();
+    let _agent = nodes.rig.agent(&["--nodes", directory]);
+    wait_until_none_is_left(&nodes);
+}
+
+#[test]
+fn a_paused_agent_has_no_rows_and_a_resumed_one_has_them_again() {
+    let nodes = start();
+    let _agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+    succeed(control(&nodes, "pause"));
+    wait_until_none_is_left(&nodes);
+    succeed(control(&nodes, "resume"));
+    nodes.wait_for_static_rows();
+}
+
+fn control(nodes: &Nodes, command: &str) -> Command {
+    let directory = nodes.rig.lab.state_directory();
+    let mut control = nodes.rig.lab.neighsteer(&[command]).unwrap();
+    control.arg("--state-dir").arg(directory);
+    control
+}

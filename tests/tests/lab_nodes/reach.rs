@@ -1,0 +1,132 @@
+//! Pods reach other nodes without a word on the wire.
+
+use std::net::IpAddr;
+
+use neighsteer::ids::Mac;
+use neighsteer_tests::lab::{BRIDGE_MAC, Lab, Network};
+
+use crate::{
+    rig::{PING, Rig},
+    support::Nodes,
+};
+
+const UDNS: u16 = 70;
+const POD: Network = Network(UDNS);
+
+/// Sends one ping from the last UDN's pod to each address; none may be lost, and none of the node's
+/// routers may ask who has it.
+fn reach(nodes: &Nodes, addresses: &[IpAddr]) {
+    nodes.rig.lab.sync().unwrap();
+    for address in addresses {
+        let capture = nodes.rig.lab.capture_outside().unwrap();
+        let answer = nodes.rig.lab.ping(POD, *address, PING).unwrap();
+        assert!(answer.is_some(), "{address}: {}", nodes.rig.status());
+        let asked = capture.count(|frame| asks_for(frame, *address));
+        assert_eq!(asked, 0, "the router resolved {address} by itself");
+    }
+}
+
+/// Whether a frame is the node's own who-has or Neighbor Solicitation for an address.
+fn asks_for(frame: &[u8], address: IpAddr) -> bool {
+    let from_node = frame.get(6..12) == Some(&BRIDGE_MAC.0);
+    let asks = match address {
+        IpAddr::V4(ip) => {
+            frame.get(12..14) == Some(&[0x08, 0x06])
+                && frame.get(20..22) == Some(&[0, 1])
+                && frame.get(38..42) == Some(&ip.octets())
+        }
+        IpAddr::V6(ip) => {
+            frame.get(12..14) == Some(&[0x86, 0xdd])
+                && frame.get(54) == Some(&135)
+                && frame.get(62..78) == Some(&ip.octets())
+        }
+    };
+    from_node && asks
+}
+
+fn start() -> Nodes {
+    let rig = Rig::build(Lab::builder(), UDNS, &[UDNS]);
+    Nodes::on(rig, 3)
+}
+
+fn all(nodes: &Nodes) -> Vec<IpAddr> {
+    nodes.addresses().into_iter().collect()
+}
+
+const NEW_MAC: Mac = Mac([0x02, 0xcc, 0, 0, 0, 1]);
+
+#[test]
+fn pods_reach_other_nodes_by_static_rows_through_a_new_mac_and_a_node_that_leaves() {
+    let mut nodes = start();
+    let _agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+    reach(&nodes, &all(&nodes));
+
+    nodes.peers[0].set_mac(NEW_MAC).unwrap();
+    nodes.manifests.put(&nodes.peers[0]).unwrap();
+    nodes.wait_for_static_rows();
+    reach(&nodes, &nodes.peers[0].addresses());
+
+    let gone = nodes.peers.pop().unwrap();
+    nodes.manifests.remove(&gone.name()).unwrap();
+    gone.remove().unwrap();
+    nodes.wait_for_static_rows();
+    reach(&nodes, &all(&nodes));
+    nodes.masquerade_rows_are_untouched();
+}
+
+#[test]
+fn pods_reach_other_nodes_by_dynamic_rows_through_a_new_mac_and_a_node_that_leaves() {
+    let mut nodes = start();
+    let _agent = nodes.agent(&["--node-bindings", "dynamic"]);
+    nodes.wait_for_dynamic_rows();
+    reach(&nodes, &all(&nodes));
+
+    nodes.peers[0].set_mac(NEW_MAC).unwrap();
+    nodes.manifests.put(&nodes.peers[0]).unwrap();
+    nodes.wait_for_dynamic_rows();
+    reach(&nodes, &nodes.peers[0].addresses());
+
+    let gone = nodes.peers.pop().unwrap();
+    nodes.manifests.remove(&gone.name()).unwrap();
+    gone.remove().unwrap();
+    // Its rows are left to age; those of the others stay right.
+    nodes.wait_for_dynamic_rows();
+    reach(&nodes, &all(&nodes));
+    assert!(nodes.written().is_empty(), "{:?}", nodes.written());
+    nodes.masquerade_rows_are_untouched();
+}
+
+#[test]
+fn another_strategy_leaves_no_moment_in_which_a_follower_has_no_row() {
+    let nodes = start();
+    let mut agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+    agent.terminate(PING).unwrap();
+
+    let agent = nodes.agent(&["--node-bindings", "dynamic"]);
+    let wanted = nodes.wanted();
+    let addresses = nodes.addresses();
+    neighsteer_tests::lab::wait_until(crate::rig::PATIENCE, "the static rows to go", || {
+        // In this order: a row that goes meanwhile has its successor already.
+        let written = nodes.written();
+        let learnt = nodes.learnt(&addresses);
+        let nowhere: Vec<_> = wanted
+            .iter()
+            .filter(|row| !written.contains(row) && !learnt.contains(row))
+            .collect();
+        assert!(nowhere.is_empty(), "{nowhere:?}");
+        match written.len() {
+            0 => Ok(()),
+            left => Err(format!("{left} are there: {}", nodes.rig.status()["nodes"])),
+        }
+    })
+    .unwrap();
+    nodes.wait_for_dynamic_rows();
+    reach(&nodes, &all(&nodes));
+    drop(agent);
+
+    let _agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+    nodes.masquerade_rows_are_untouched();
+}

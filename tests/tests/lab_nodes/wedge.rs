@@ -1,0 +1,55 @@
+//! On OVN 23.03 a static row that is left for a deleted port stops northd.
+
+use neighsteer::ids::Mac;
+use neighsteer_tests::lab::{Lab, Network, OvnVersion};
+
+use crate::{rig::Rig, support::Nodes};
+
+const UDNS: u16 = 8;
+
+/// Removes UDNs one after the other, each after `before`, while the MAC of a node changes each time;
+/// northd has to follow every time.
+fn northd_goes_on(before: impl Fn(&Lab, Network)) {
+    let rig = Rig::build(Lab::builder().version(OvnVersion::V23_03), UDNS, &[]);
+    // Without the rows of OVN-Kubernetes itself, which would be its own to delete.
+    let mut nodes = Nodes::on_bare(rig, 2);
+    let _agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+    for (id, last) in (1..UDNS).zip(1u8..) {
+        let mac = Mac([0x02, 0xdd, 0, 0, 0, last]);
+        nodes.peers[0].set_mac(mac).unwrap();
+        nodes.manifests.put(&nodes.peers[0]).unwrap();
+        before(&nodes.rig.lab, Network(id));
+        // Waits until northd and ovn-controller have followed.
+        nodes.rig.lab.remove_udn(id).unwrap();
+    }
+    nodes.rig.lab.add_udn(UDNS + 1).unwrap();
+    nodes.wait_for_static_rows();
+    nodes.rig.lab.sync().unwrap();
+}
+
+#[test]
+fn northd_goes_on_when_a_router_goes_before_its_static_rows() {
+    northd_goes_on(|_, _| {});
+}
+
+#[test]
+fn northd_goes_on_when_a_routers_static_rows_go_first() {
+    northd_goes_on(|lab, network| {
+        let port = network.external_port();
+        lab.delete_static_bindings(&port).unwrap();
+    });
+}
+
+#[test]
+fn rows_of_a_udn_that_went_while_the_agent_was_away_go_when_it_is_back() {
+    let rig = Rig::build(Lab::builder().version(OvnVersion::V25_03), 3, &[]);
+    let mut nodes = Nodes::on_bare(rig, 2);
+    let mut agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+    agent.kill().unwrap();
+    nodes.rig.lab.remove_udn(2).unwrap();
+    assert!(nodes.written().len() > nodes.wanted().len());
+    let _agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+}

@@ -1,0 +1,266 @@
+//! Node IPs: from what the source of nodes says to static rows, or to bindings that the mirrors keep.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
+
+use serde::Serialize;
+
+use super::{config::NodeConfig, model::Model, static_rows::StaticRows};
+use crate::{
+    ids::Mac,
+    nodes::Inventory,
+    ovsdb::LockState,
+    sources::{NodeFeed, SourceEnded, SourceStatus},
+    statics::{
+        self, Mode, OwnNode, Strategy, Target, Treatment, WantedBindings, Warning, Why,
+        northd_version, rows_wanted, strategy, targets, wanted,
+    },
+};
+
+/// Warnings about nodes that are logged at once; `status` has them all.
+const WARNINGS: usize = 10;
+
+/// Bindings of node IPs that a bridge's mirror keeps.
+pub type Pins = Arc<BTreeMap<IpAddr, Mac>>;
+
+/// What node IPs need, and what is done about it.
+#[derive(Debug)]
+pub struct NodeBindings {
+    config: NodeConfig,
+    /// `None` where no source is configured: then what was once written is withdrawn.
+    feed: Option<NodeFeed>,
+    /// The northbound rows.
+    pub rows: StaticRows,
+    targets: Vec<Target>,
+    wanted: Option<WantedBindings>,
+    strategy: Option<(Strategy, Why)>,
+    /// By bridge: the bindings that mirrors keep under the dynamic strategy.
+    pins: BTreeMap<Arc<str>, Pins>,
+    /// Pins go on under the static strategy until its rows are written.
+    pins_stay: bool,
+    /// Static rows stay under the dynamic strategy until the mirrors' are written.
+    rows_stay: bool,
+    steering: bool,
+}
+
+/// What the agent says of node IPs.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeBindingsStatus {
+    /// Where nodes are known from.
+    pub source: Option<SourceStatus>,
+    /// How followers know node IPs; `None` while nodes are not known.
+    pub strategy: Option<Strategy>,
+    /// Why so.
+    pub why: Option<String>,
+    /// What is wrong with the objects.
+    pub warnings: Vec<String>,
+    /// The lock of the one who writes static rows for this chassis.
+    pub lock: LockState,
+    /// The northbound rows.
+    pub static_rows: statics::Status,
+    /// Static rows seen since the start that name no port.
+    pub bad_rows: u64,
+}
+
+impl NodeBindings {
+    /// Nothing is known yet.
+    #[must_use]
+    pub const fn new(config: NodeConfig, feed: Option<NodeFeed>, rows: StaticRows) -> Self {
+        Self {
+            config,
+            feed,
+            rows,
+            targets: Vec::new(),
+            wanted: None,
+            strategy: None,
+            pins: BTreeMap::new(),
+            pins_stay: false,
+            rows_stay: true,
+            steering: false,
+        }
+    }
+
+    /// Waits for another inventory; without a source, for ever. Cancel-safe.
+    ///
+    /// # Errors
+    /// Where the source's task has ended.
+    pub async fn changed(feed: Option<&mut NodeFeed>) -> Result<Arc<Inventory>, SourceEnded> {
+        match feed {
+            Some(feed) => feed.changed().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The two that are waited for, apart.
+    pub const fn parts(&mut self) -> (Option<&mut NodeFeed>, &mut StaticRows) {
+        (self.feed.as_mut(), &mut self.rows)
+    }
+
+    /// Decides anew what static rows and pins should be. Rows of bridges that are not `active` are
+    /// somebody else's; without `steering` there are none.
+    pub fn plan(&mut self, model: &Model, steering: bool, active: impl Fn(&str) -> bool) {
+        self.steering = steering;
+        let (rows, topology) = (model.rows(), model.topology());
+        let remembered = self.rows.remembered();
+        let mut targets = targets(rows, topology, &remembered);
+        targets.retain(|target| target.bridge.as_deref().is_none_or(&active));
+        if self.feed.is_none() {
+            // Whoever was never told of nodes has no rows but those that an earlier run recorded.
+            targets.retain(|target| remembered.contains(&target.port));
+        }
+        self.targets = targets;
+        let inventory = self.feed.as_ref().and_then(NodeFeed::inventory);
+        let own = OwnNode {
+            name: self.config.name.as_deref(),
+            masquerade: &self.config.settings.masquerade,
+        };
+        let wanted = wanted(inventory.as_deref(), rows, topology, own);
+        self.note_warnings(wanted.as_ref());
+        if wanted.is_some() {
+            self.wanted = wanted;
+        }
+        self.choose(northd_version(rows).map(|version| &**version));
+        self.draw_pins();
+        self.carry_out();
+    }
+
+    fn choose(&mut self, version: Option<&str>) {
+        let Some(wanted) = &self.wanted else { return };
+        let count = rows_wanted(&self.targets, wanted);
+        let current = self.strategy.as_ref().map(|(strategy, _)| *strategy);
+        let (next, why) = strategy(
+            self.config.strategy,
+            version,
+            count,
+            self.config.static_rows,
+            current,
+        );
+        if current != Some(next) {
+            tracing::info!(strategy = %next, %why, "how followers know node IPs");
+            self.rows_stay = next == Strategy::Dynamic;
+            self.pins_stay = next == Strategy::Static && current == Some(Strategy::Dynamic);
+        }
+        self.strategy = Some((next, why));
+    }
+
+    /// An address whose MAC cannot be told keeps the pin that it had.
+    fn draw_pins(&mut self) {
+        let Some(wanted) = &self.wanted else { return };
+        let dynamic = matches!(self.strategy, Some((Strategy::Dynamic, _)));
+        if !dynamic && !self.pins_stay {
+            self.pins.clear();
+            return;
+        }
+        for (bridge, bindings) in &wanted.bridges {
+            let former = self.pins.get(bridge);
+            let mut pins: BTreeMap<IpAddr, Mac> = BTreeMap::new();
+            for (ip, binding) in &bindings.bindings {
+                let mac = match binding {
+                    statics::Wanted::Binding(mac) => Some(*mac),
+                    statics::Wanted::Keep => former.and_then(|former| former.get(ip)).copied(),
+                };
+                pins.extend(mac.map(|mac| (*ip, mac)));
+            }
+            if bindings.keep_unlisted {
+                for (ip, mac) in former.into_iter().flat_map(|former| former.iter()) {
+                    pins.entry(*ip).or_insert(*mac);
+                }
+            }
+            if former.is_none_or(|former| **former != pins) {
+                self.pins.insert(Arc::clone(bridge), Arc::new(pins));
+            }
+        }
+    }
+
+    fn carry_out(&mut self) {
+        let mode = self.mode();
+        let targets = self.targets.clone();
+        self.rows.plan(targets, self.wanted.as_ref(), mode);
+    }
+
+    fn mode(&self) -> Mode {
+        if !self.steering || self.feed.is_none() {
+            return Mode::Withdraw;
+        }
+        match &self.strategy {
+            Some((Strategy::Static, _)) => Mode::Write,
+            Some((Strategy::Dynamic, _)) if !self.rows_stay => Mode::Withdraw,
+            _ => Mode::Retain,
+        }
+    }
+
+    /// The bindings that a bridge's mirror keeps.
+    #[must_use]
+    pub fn pins(&self, bridge: &str) -> Pins {
+        self.pins.get(bridge).cloned().unwrap_or_default()
+    }
+
+    /// The addresses of nodes, which a bridge's mirror leaves alone.
+    #[must_use]
+    pub fn node_ips(&self, bridge: &str) -> Option<&BTreeSet<IpAddr>> {
+        let bridges = &self.wanted.as_ref()?.bridges;
+        Some(&bridges.get(bridge)?.node_ips)
+    }
+
+    /// Goes on with a change of strategy, once the rows of the next one are there: `pinned` says for a
+    /// bridge whether every pin is in place. Whether pins have gone.
+    pub fn advance(&mut self, pinned: impl Fn(&str) -> bool) -> bool {
+        if !self.steering {
+            return false;
+        }
+        match &self.strategy {
+            Some((Strategy::Dynamic, _)) if self.rows_stay => {
+                let complete = self.targets.iter().all(|target| match target.treatment {
+                    Treatment::Follower => target.bridge.as_deref().is_some_and(&pinned),
+                    // The mirror does not have it now.
+                    Treatment::Held => false,
+                    _ => true,
+                });
+                if complete {
+                    self.rows_stay = false;
+                    self.carry_out();
+                }
+                false
+            }
+            Some((Strategy::Static, _)) if self.pins_stay && self.rows.is_idle() => {
+                self.pins_stay = false;
+                self.pins.clear();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Logs what is new among the warnings.
+    fn note_warnings(&self, wanted: Option<&WantedBindings>) {
+        let Some(wanted) = wanted else { return };
+        let former = self.wanted.as_ref().map(|wanted| &wanted.warnings);
+        let known = |warning: &&Warning| former.is_some_and(|former| former.contains(*warning));
+        let mut new = wanted.warnings.iter().filter(|warning| !known(warning));
+        for warning in new.by_ref().take(WARNINGS) {
+            tracing::warn!(kind = warning.kind(), %warning, "nodes");
+        }
+        let further = new.count();
+        if further > 0 {
+            tracing::warn!(further, "more warnings of nodes: see `neighsteer status`");
+        }
+    }
+
+    /// What there is to say.
+    #[must_use]
+    pub fn status(&self) -> NodeBindingsStatus {
+        let warnings = self.wanted.iter().flat_map(|wanted| &wanted.warnings);
+        NodeBindingsStatus {
+            source: self.feed.as_ref().map(NodeFeed::status),
+            strategy: self.strategy.as_ref().map(|(strategy, _)| *strategy),
+            why: self.strategy.as_ref().map(|(_, why)| why.to_string()),
+            warnings: warnings.map(ToString::to_string).collect(),
+            lock: self.rows.lock_state(),
+            static_rows: self.rows.status(),
+            bad_rows: self.rows.bad_rows(),
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Carries out what node IPs want of the northbound database.
+
+pub mod transactions;
+
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::task::JoinSet;
+
+use self::transactions::{failure, missed, operations};
+use super::{
+    clock::Clock,
+    databases::STATIC_MAC_BINDING,
+    locks::{lock_changed, note_lock},
+    state::StateFile,
+};
+use crate::{
+    mirror::Millis,
+    ovsdb::{
+        Change, Clause, Client, Lock, LockState, MonitorCondition, OperationResult, TransactError,
+    },
+    statics::{Batch, Mode, Settings, StaticBindings, StaticRow, Status, Target, WantedBindings},
+};
+
+/// For how long nothing is written after the state file could not be.
+const STATE_FILE_PAUSE: Duration = Duration::from_secs(5);
+
+/// What static rows wait for.
+#[derive(Debug)]
+pub enum Done {
+    /// A batch was carried out, or not.
+    Batch(Box<(Batch, Result<Vec<OperationResult>, TransactError>)>),
+    /// The lock came or went.
+    Lock(LockState),
+}
+
+/// The static bindings of this node's gateway routers, and the connection that writes them.
+#[derive(Debug)]
+pub struct StaticRows {
+    client: Client,
+    clock: Clock,
+    machine: StaticBindings,
+    lock: Lock,
+    state: StateFile,
+    wanted: Vec<Target>,
+    /// The ports that the monitor was last asked to cover.
+    ports: BTreeSet<Arc<str>>,
+    /// Since which conditions the rows of all wanted targets are known; `None` = nothing waits.
+    waiting_for: Option<u64>,
+    connected: bool,
+    targeted: bool,
+    /// Nothing is written before: the state file could not be.
+    blocked_until: Option<Instant>,
+    /// Rows that cannot be read since the start.
+    bad_rows: u64,
+    tasks: JoinSet<Done>,
+}
+
+impl StaticRows {
+    /// No rows yet. Nothing is written while `lock` is not held.
+    #[must_use]
+    pub fn new(
+        client: Client,
+        clock: Clock,
+        settings: Settings,
+        lock: Lock,
+        state: StateFile,
+    ) -> Self {
+        Self {
+            client,
+            clock,
+            machine: StaticBindings::new(settings),
+            lock,
+            state,
+            wanted: Vec::new(),
+            ports: BTreeSet::new(),
+            waiting_for: None,
+            connected: true,
+            targeted: false,
+            blocked_until: None,
+            bad_rows: 0,
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// The ports that [`targets`](crate::statics::targets()) has to be told of.
+    #[must_use]
+    pub fn remembered(&self) -> BTreeSet<Arc<str>> {
+        if self.targeted {
+            self.machine.remembered()
+        } else {
+            self.state.static_ports()
+        }
+    }
+
+    /// Takes the ports that matter, and what they should hold. The machine hears of new ports once the
+    /// monitor covers them.
+    pub fn plan(&mut self, targets: Vec<Target>, wanted: Option<&WantedBindings>, mode: Mode) {
+        let now = self.now();
+        self.machine.set_wanted(wanted, now);
+        self.machine.set_mode(mode, now);
+        if targets == self.wanted && self.targeted {
+            return;
+        }
+        self.wanted = targets;
+        let ports: BTreeSet<Arc<str>> = (self.wanted.iter())
+            .map(|target| Arc::clone(&target.port))
+            .collect();
+        if ports == self.ports && self.waiting_for.is_none() {
+            self.apply_targets();
+            return;
+        }
+        let clauses = ports
+            .iter()
+            .map(|port| Clause::equal("logical_port", &**port));
+        let condition = MonitorCondition::AnyOf(clauses.collect());
+        match self.client.set_condition(STATIC_MAC_BINDING, condition) {
+            Ok(conditions) => {
+                self.ports = ports;
+                self.waiting_for = Some(conditions);
+            }
+            Err(error) => tracing::error!(%error, "static bindings are not monitored"),
+        }
+    }
+
+    fn now(&self) -> Millis {
+        self.clock.now().at
+    }
+
+    fn apply_targets(&mut self) {
+        let now = self.now();
+        self.machine.set_targets(&self.wanted, now);
+        self.targeted = true;
+        if self.connected {
+            self.machine.synced(now);
+        }
+    }
+
+    /// Takes changed rows of `Static_MAC_Binding`; `conditions` as the monitor's batch says them.
+    pub fn apply(&mut self, changes: &[Change], conditions: u64) {
+        let now = self.now();
+        for change in changes
+            .iter()
+            .filter(|change| &*change.table == STATIC_MAC_BINDING)
+        {
+            let row = change.new.as_ref();
+            match row.map(|row| StaticRow::parse(change.uuid, row)) {
+                Some(Ok(row)) => self.machine.upsert(&row, now),
+                Some(Err(skip)) => {
+                    self.bad_rows += 1;
+                    tracing::debug!(uuid = %change.uuid, ?skip, "static binding skipped");
+                    self.machine.remove(change.uuid, now);
+                }
+                None => self.machine.remove(change.uuid, now),
+            }
+        }
+        if self.waiting_for.is_some_and(|wanted| conditions >= wanted) {
+            self.waiting_for = None;
+            self.apply_targets();
+        }
+    }
+
+    /// The connection stands and every row is known.
+    pub fn synced(&mut self) {
+        self.connected = true;
+        if self.targeted {
+            let now = self.now();
+            self.machine.synced(now);
+        }
+    }
+
+    /// The connection is lost.
+    pub fn disconnected(&mut self) {
+        self.connected = false;
+        self.machine.disconnected();
+    }
+
+    fn may_write(&self) -> bool {
+        self.lock.state() == LockState::Held
+    }
+
+    /// Sends every transaction that is due; none without the lock.
+    pub fn pump(&mut self) {
+        let now = self.now();
+        let due = self.machine.next_deadline().is_some_and(|due| due <= now);
+        if !due || !self.may_write() || !self.remember() {
+            return;
+        }
+        while let Some(batch) = self.machine.take_batch(now) {
+            let (client, lock) = (self.client.clone(), Arc::clone(self.lock.name()));
+            self.tasks.spawn(async move {
+                let result = client.transact_locked(&lock, &operations(&batch)).await;
+                Done::Batch(Box::new((batch, result)))
+            });
+        }
+    }
+
+    /// Keeps the ports on disk that rows may be written to, before they are; whether they are there.
+    fn remember(&mut self) -> bool {
+        let now = Instant::now();
+        if self.blocked_until.is_some_and(|until| now < until) {
+            return false;
+        }
+        let ports = self.machine.remembered();
+        if let Err(error) = self.state.set_static_ports(ports) {
+            tracing::warn!(error = %super::chain(&error), "no static binding is written: its port could not be kept for later runs");
+            self.blocked_until = Some(now + STATE_FILE_PAUSE);
+            return false;
+        }
+        self.blocked_until = None;
+        true
+    }
+
+    /// When [`StaticRows::pump`] is due again, if nothing happens before.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        if !self.may_write() {
+            return None;
+        }
+        let due = self.clock.instant(self.machine.next_deadline()?);
+        Some(self.blocked_until.map_or(due, |until| due.max(until)))
+    }
+
+    /// The next transaction that is done, or news of the lock. Cancel-safe.
+    pub async fn finished(&mut self) -> Done {
+        loop {
+            let ended = tokio::select! {
+                Some(ended) = self.tasks.join_next() => ended,
+                state = lock_changed(Some(&mut self.lock)) => return Done::Lock(state),
+            };
+            match ended {
+                Ok(done) => return done,
+                Err(error) => tracing::error!(%error, "a transaction's task ended early"),
+            }
+        }
+    }
+
+    /// Tells the machine what became of its batch.
+    pub fn settle(&mut self, done: Done) {
+        let now = self.now();
+        match done {
+            Done::Lock(state) => note_lock(Some(&self.lock), state),
+            Done::Batch(finished) => {
+                let (batch, result) = *finished;
+                match result {
+                    Ok(results) => {
+                        let missed = missed(&batch, &results);
+                        self.machine.committed(batch.id, &missed, now);
+                        tracing::info!(
+                            rows = batch.operations.len(),
+                            missed = missed.len(),
+                            "static bindings written"
+                        );
+                    }
+                    Err(error) => {
+                        tracing::warn!(rows = batch.operations.len(), error = %super::chain(&error), "static bindings not written");
+                        // A row that is there already is in what the monitor covers: it tells of it.
+                        self.machine.failed(batch.id, &failure(&batch, &error), now);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether everything is written that there is to write for now.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.targeted && self.machine.is_idle()
+    }
+
+    /// Forgets the ports to which nothing of ours is written any more.
+    pub fn forget(&mut self) {
+        if self.is_idle() && self.machine.remembered() != self.state.static_ports() {
+            self.remember();
+        }
+    }
+
+    /// The state at large.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.machine.status(self.now())
+    }
+
+    /// What is known of the lock.
+    #[must_use]
+    pub fn lock_state(&self) -> LockState {
+        self.lock.state()
+    }
+
+    /// Rows seen since the start that name no port.
+    #[must_use]
+    pub const fn bad_rows(&self) -> u64 {
+        self.bad_rows
+    }
+}

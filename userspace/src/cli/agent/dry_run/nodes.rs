@@ -1,0 +1,141 @@
+//! What a dry run says of node IPs.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
+
+use anyhow::Context as _;
+use serde::Serialize;
+use tokio::time::timeout;
+
+use crate::{
+    agent::{AgentConfig, model::Model, state::StateFile},
+    cli::live,
+    ids::Mac,
+    sources,
+    statics::{
+        Mode, OwnNode, RowOperation, Strategy, Wanted, WantedBindings, northd_version, recompute,
+        rows_wanted, strategy, targets, wanted,
+    },
+};
+
+/// What would be done about node IPs.
+#[derive(Debug, Serialize)]
+pub(super) struct PlannedNodes {
+    nodes: usize,
+    strategy: Strategy,
+    why: String,
+    warnings: Vec<String>,
+    static_rows: Vec<RowOperation>,
+    #[serde(skip)]
+    wanted: WantedBindings,
+}
+
+/// Reads the nodes and the static rows once; `None` without a source.
+///
+/// # Errors
+/// Where one of them cannot be read.
+pub(super) async fn plan(
+    config: &AgentConfig,
+    model: &Model,
+    state: &StateFile,
+    steering: bool,
+    left_to_others: &BTreeSet<Arc<str>>,
+) -> anyhow::Result<Option<PlannedNodes>> {
+    let Some(source) = config.nodes.source.clone() else {
+        return Ok(None);
+    };
+    let mut feed = sources::start(source)?;
+    let inventory = match timeout(live::PATIENCE, feed.changed()).await {
+        Ok(inventory) => inventory?,
+        Err(_) => {
+            let status = feed.status();
+            let error = status
+                .last_error
+                .unwrap_or_else(|| "it does not answer".to_owned());
+            anyhow::bail!("no node is known from {}: {error}", status.source);
+        }
+    };
+    let (rows, topology) = (model.rows(), model.topology());
+    let mut targets = targets(rows, topology, &state.static_ports());
+    targets.retain(|target| {
+        let bridge = target.bridge.as_ref();
+        bridge.is_none_or(|bridge| !left_to_others.contains(bridge))
+    });
+    let own = OwnNode {
+        name: config.nodes.name.as_deref(),
+        masquerade: &config.nodes.settings.masquerade,
+    };
+    let wanted = wanted(Some(&inventory), rows, topology, own);
+    let wanted = wanted.context("there is no node")?;
+    let (strategy, why) = strategy(
+        config.nodes.strategy,
+        northd_version(rows).map(|version| &**version),
+        rows_wanted(&targets, &wanted),
+        config.nodes.static_rows,
+        None,
+    );
+    let mode = match strategy {
+        Strategy::Static if steering => Mode::Write,
+        _ => Mode::Withdraw,
+    };
+    let there = live::static_rows(&config.connection, &targets).await?;
+    let masquerade = &config.nodes.settings.masquerade;
+    let static_rows = recompute(&there, &targets, Some(&wanted), mode, masquerade);
+    Ok(Some(PlannedNodes {
+        nodes: inventory.nodes.len(),
+        strategy,
+        why: why.to_string(),
+        warnings: wanted.warnings.iter().map(ToString::to_string).collect(),
+        static_rows,
+        wanted,
+    }))
+}
+
+impl PlannedNodes {
+    /// The addresses that a bridge's mirror leaves alone.
+    pub(super) fn node_ips(&self, bridge: &str) -> impl Iterator<Item = IpAddr> {
+        let bindings = self.wanted.bridges.get(bridge);
+        bindings
+            .into_iter()
+            .flat_map(|it| it.node_ips.iter().copied())
+    }
+
+    /// The bindings that a bridge's mirror keeps.
+    pub(super) fn pins(&self, bridge: &str) -> Arc<BTreeMap<IpAddr, Mac>> {
+        if self.strategy == Strategy::Static {
+            return Arc::default();
+        }
+        let bindings = self.wanted.bridges.get(bridge);
+        let bindings = bindings.into_iter().flat_map(|it| &it.bindings);
+        let told = bindings.filter_map(|(ip, wanted)| match wanted {
+            Wanted::Binding(mac) => Some((*ip, *mac)),
+            Wanted::Keep => None,
+        });
+        Arc::new(told.collect())
+    }
+
+    /// For people.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!(
+            "{} nodes are known by {} bindings, since {}",
+            self.nodes, self.strategy, self.why
+        )];
+        lines.extend(
+            self.warnings
+                .iter()
+                .map(|warning| format!("nodes: {warning}")),
+        );
+        lines.extend(self.static_rows.iter().map(|row| {
+            let (verb, mac) = match row.write {
+                crate::statics::RowWrite::Insert { mac } => ("insert", format!(" at {mac}")),
+                crate::statics::RowWrite::Update { mac, .. } => ("correct", format!(" to {mac}")),
+                crate::statics::RowWrite::Delete { .. } => ("delete", String::new()),
+            };
+            format!("{verb} static binding {} of {}{mac}", row.ip, row.port)
+        }));
+        lines
+    }
+}
