@@ -1,6 +1,10 @@
 //! What is written next.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use super::StaticBindings;
 use crate::{
@@ -19,6 +23,8 @@ struct Draft {
     limit: usize,
     now: Millis,
     operations: Vec<(Key, RowOperation)>,
+    /// What it is about already.
+    keys: BTreeSet<Key>,
     guards: BTreeMap<PortId, Guard>,
 }
 
@@ -96,6 +102,7 @@ impl StaticBindings {
             limit,
             now,
             operations: Vec::new(),
+            keys: BTreeSet::new(),
             guards: BTreeMap::new(),
         }
     }
@@ -231,16 +238,21 @@ impl StaticBindings {
         rows: impl Iterator<Item = Known> + Clone,
         draft: &mut Draft,
     ) {
-        let now = draft.now;
-        decide(rule, rows, |write, reason| {
-            if self.in_flight.is_busy(key) || self.holds.is_held(key, now) {
-                return;
-            }
+        let mut writes = Vec::new();
+        decide(rule, rows, |write, reason| writes.push((write, reason)));
+        if writes.is_empty()
+            || self.in_flight.is_busy(key)
+            || self.holds.is_held(key, draft.now)
+            || !draft.keys.insert(key)
+        {
+            return;
+        }
+        for (write, reason) in writes {
             if let RowWrite::Insert { .. } = write {
                 let port_row = port.role.as_ref().and_then(|role| role.port_row);
-                let barred = port.barred_until.is_some_and(|until| now < until);
+                let barred = port.barred_until.is_some_and(|until| draft.now < until);
                 let (Some(port_row), false) = (port_row, barred) else {
-                    return;
+                    continue;
                 };
                 draft.guards.entry(key.port).or_insert_with(|| Guard {
                     port_row,
@@ -254,7 +266,7 @@ impl StaticBindings {
                 reason,
             };
             draft.operations.push((key, operation));
-        });
+        }
     }
 
     fn send(&mut self, draft: Draft, urgent: bool) -> Option<Batch> {
