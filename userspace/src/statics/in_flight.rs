@@ -137,12 +137,17 @@ impl InFlight {
         Some(sent)
     }
 
-    /// A transaction is committed: its rows that show it already.
-    pub(super) fn commit(&mut self, id: BatchId, table: &Table, until: Millis) -> Vec<Key> {
+    /// A transaction is committed: its rows that show it already. `until` says for how long to wait for
+    /// so many others.
+    pub(super) fn commit(
+        &mut self,
+        id: BatchId,
+        table: &Table,
+        until: impl FnOnce(usize) -> Millis,
+    ) -> Vec<Key> {
         let Some(batch) = self.batches.get_mut(&id) else {
             return Vec::new();
         };
-        batch.unseen_until = Some(until);
         batch.operations = Vec::new();
         batch.guards = Vec::new();
         let is_seen = |key: &Key, expected: &mut Vec<Expected>| {
@@ -153,6 +158,7 @@ impl InFlight {
         for key in &seen {
             self.busy.remove(key);
         }
+        batch.unseen_until = Some(until(batch.expected.len()));
         if batch.expected.is_empty() {
             self.batches.remove(&id);
         }

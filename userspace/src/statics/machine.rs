@@ -33,7 +33,8 @@ pub struct Settings {
     pub most_gather_ms: u64,
     /// Rows of one transaction at most.
     pub chunk_rows: usize,
-    /// From a commit until its rows are looked at again where the monitor has not shown them.
+    /// From a commit until its rows are looked at again where the monitor has not shown them; longer
+    /// where they are many.
     pub unseen_ms: u64,
     /// After a first refusal; doubled with each further one.
     pub retry_ms: u64,

@@ -48,6 +48,6 @@ pub use machine::{Mode, Settings, StaticBindings, Status};
 pub use masquerade::Masquerade;
 pub use recompute::recompute;
 pub use rows::{COLUMNS, RowSkip, StaticRow};
-pub use strategy::{Strategy, StrategySetting, Why, northd_version, rows_wanted, strategy};
+pub use strategy::{BOUND, Strategy, StrategySetting, Why, northd_version, rows_wanted, strategy};
 pub use targets::{Target, Treatment, targets};
 pub use wanted::{BridgeBindings, OwnNode, Wanted, WantedBindings, Warning, wanted};

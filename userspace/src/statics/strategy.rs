@@ -26,6 +26,10 @@ impl fmt::Display for Strategy {
     }
 }
 
+/// How many static rows there may be before OVN 25.03, unless something else is configured: at 10,000
+/// one loop of northd takes four seconds, and a hundred at 50,000.
+pub const BOUND: usize = 5_000;
+
 /// The setting `node_bindings`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

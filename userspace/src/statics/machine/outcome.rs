@@ -11,6 +11,10 @@ use crate::{
     },
 };
 
+/// How much longer to wait for each further row: inserted again while the monitor is only late, they
+/// would be found to be there one by one.
+const UNSEEN_MS_A_ROW: u64 = 10;
+
 impl StaticBindings {
     /// The transaction was committed. `missed` are the positions in
     /// [`Batch::operations`](super::super::Batch::operations) of updates and deletions that met no row.
@@ -40,7 +44,11 @@ impl StaticBindings {
                 port.barred = 0;
             }
         }
-        let until = now.after(self.settings.unseen_ms);
+        let unseen_ms = self.settings.unseen_ms;
+        let until = |rows: usize| {
+            let rows = u64::try_from(rows).unwrap_or(u64::MAX);
+            now.after(unseen_ms.saturating_add(rows.saturating_mul(UNSEEN_MS_A_ROW)))
+        };
         let seen = self.in_flight.commit(id, &self.table, until);
         for key in seen {
             self.after_write(key, now);

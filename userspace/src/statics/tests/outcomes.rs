@@ -127,7 +127,7 @@ fn changes_that_are_never_seen_are_waited_for_no_longer_than_a_while() {
     bench.server.telling.clear();
     bench.server.rows.clear();
     bench.server.telling.push_back(outcome);
-    bench.run(9_999);
+    bench.run(10_019);
     assert_eq!(bench.server.transactions, 1);
     bench.run(1);
     assert_eq!(bench.mac(BLUE, FOUR), Some(MAC_A));

@@ -22,8 +22,8 @@ pub(in crate::statics) fn uuid(number: u128) -> Uuid {
 
 /// The row of a router port: another one for each name.
 pub(in crate::statics) fn port_row(port: &str) -> Uuid {
-    let bytes = port.bytes().map(u128::from);
-    uuid((1 << 100) + bytes.fold(0, |sum, byte| sum * 257 + byte) % (1 << 90))
+    let mix = |sum: u128, byte: u8| (sum * 257 + u128::from(byte)) % (1 << 90);
+    uuid((1 << 100) + port.bytes().fold(0, mix))
 }
 
 pub(in crate::statics) fn target(port: &str, treatment: Treatment) -> Target {
