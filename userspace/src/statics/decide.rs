@@ -56,6 +56,7 @@ pub(super) const fn rule(treatment: Treatment, mode: Mode, told: Told, nodes_kno
     match (treatment, mode, told) {
         (Treatment::Leaving, ..) => Rule::Remove(Reason::Leaving),
         (Treatment::Gone, ..) => Rule::Remove(Reason::Gone),
+        (Treatment::Paused, ..) => Rule::Leave,
         (_, Mode::Withdraw, _) => Rule::Remove(Reason::Withdrawn),
         (Treatment::DefaultSource, ..) if nodes_known => Rule::Remove(Reason::DefaultSource),
         (Treatment::DefaultSource, ..) | (_, _, Told::Unknown | Told::Keep) => Rule::Leave,

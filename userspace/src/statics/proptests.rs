@@ -25,11 +25,12 @@ const TEXTS: [&str; 7] = [
     "unknown",
 ];
 const PORTS: [&str; 4] = ["rtoe-GR_0", "rtoe-GR_1", "rtoe-GR_2", "rtos-node"];
-const TREATMENTS: [Treatment; 6] = [
+const TREATMENTS: [Treatment; 7] = [
     Treatment::Follower,
     Treatment::UplinkSource,
     Treatment::DefaultSource,
     Treatment::Held,
+    Treatment::Paused,
     Treatment::Leaving,
     Treatment::Gone,
 ];

@@ -94,12 +94,13 @@ pub fn northd_version(rows: &Rows) -> Option<&Arc<str>> {
     roots.find_map(|root| root.options.get("northd_internal_version"))
 }
 
-/// How many static rows are wanted.
+/// How many static rows are wanted. Routers that are held count as well: they are followers again once
+/// the switch has their ports, and the strategy should not change with each of its restarts.
 #[must_use]
 pub fn rows_wanted(targets: &[Target], wanted: &WantedBindings) -> usize {
     let followers = targets
         .iter()
-        .filter(|target| target.treatment == Treatment::Follower);
+        .filter(|target| matches!(target.treatment, Treatment::Follower | Treatment::Held));
     let bridges = followers.filter_map(|target| wanted.bridges.get(target.bridge.as_ref()?));
     bridges.map(super::BridgeBindings::rows).sum()
 }

@@ -27,6 +27,10 @@ pub enum Treatment {
     /// A router that is in no group for a reason that the switch has, or that is not known, such as
     /// while ovs-vswitchd restarts: its rows are updated and deleted, and none is inserted.
     Held,
+    /// A router whose bridge is left alone, since it is paused or somebody else steers there: its rows
+    /// stay as they are. [`targets()`] says this of none; it is for the driver to say, so that the
+    /// port is remembered: it may go meanwhile.
+    Paused,
     /// A router that the northbound database no longer makes a follower: its rows go at once.
     Leaving,
     /// The port or its router is gone, or on another chassis: the rows that we wrote go at once.

@@ -18,7 +18,7 @@ fn the_version_is_that_of_the_northd_that_was_last_active() {
 }
 
 #[test]
-fn followers_count_once_for_every_binding_that_can_be_told() {
+fn followers_and_those_that_are_held_count_for_every_binding_that_can_be_told() {
     let mut wanted = known([binding("172.18.0.4", MAC_A), binding("fd00::4", MAC_A)]);
     let bindings = &mut wanted.bridges.get_mut("breth0").unwrap().bindings;
     bindings.insert("172.18.0.5".parse().unwrap(), Wanted::Keep);
@@ -31,5 +31,5 @@ fn followers_count_once_for_every_binding_that_can_be_told() {
         target("rtoe-GR_node", Treatment::DefaultSource),
         elsewhere,
     ];
-    assert_eq!(rows_wanted(&targets, &wanted), 4);
+    assert_eq!(rows_wanted(&targets, &wanted), 6);
 }

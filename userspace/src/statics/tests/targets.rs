@@ -220,8 +220,16 @@ fn a_port_is_not_taken_for_gone_because_a_row_cannot_be_read_or_the_chassis_is_n
 
 #[test]
 fn only_a_port_that_leaves_or_is_gone_is_urgent() {
-    use Treatment::{DefaultSource, Follower, Gone, Held, Leaving, UplinkSource};
-    let all = [Follower, UplinkSource, DefaultSource, Held, Leaving, Gone];
+    use Treatment::{DefaultSource, Follower, Gone, Held, Leaving, Paused, UplinkSource};
+    let all = [
+        Follower,
+        UplinkSource,
+        DefaultSource,
+        Held,
+        Paused,
+        Leaving,
+        Gone,
+    ];
     let urgent: Vec<_> = all.into_iter().filter(|it| it.is_urgent()).collect();
     assert_eq!(urgent, [Leaving, Gone]);
 }

@@ -1,5 +1,5 @@
 use super::{Bench, MAC_A, MAC_B, binding, known};
-use crate::statics::{Reason, RowWrite, Treatment};
+use crate::statics::{Mode, Reason, RowWrite, Treatment};
 
 const FOUR: &str = "172.18.0.4";
 
@@ -94,6 +94,23 @@ fn a_port_that_is_gone_and_clean_is_forgotten_with_whatever_comes_there_later() 
     bench.server.put("rtoe-GR_blue", FOUR, Some(MAC_B), true);
     bench.run(60_000);
     assert_eq!(bench.mac("rtoe-GR_blue", FOUR), Some(MAC_B));
+}
+
+#[test]
+fn a_paused_port_keeps_its_rows_and_is_remembered_and_once_it_is_gone_they_go() {
+    let mut bench = Bench::settled(known([binding(FOUR, MAC_A)]));
+    bench.treat("rtoe-GR_blue", Treatment::Paused);
+    bench.want(Some(known([])));
+    bench.run(5_000);
+    assert_eq!(bench.mac("rtoe-GR_blue", FOUR), Some(MAC_A));
+    assert_eq!(bench.mac("rtoe-GR_green", FOUR), None);
+    bench.set_mode(Mode::Withdraw);
+    bench.run(5_000);
+    assert_eq!(bench.mac("rtoe-GR_blue", FOUR), Some(MAC_A));
+    assert!(bench.machine.remembered().contains("rtoe-GR_blue"));
+    bench.treat("rtoe-GR_blue", Treatment::Gone);
+    bench.run(0);
+    assert_eq!(bench.mac("rtoe-GR_blue", FOUR), None);
 }
 
 #[test]
