@@ -1,6 +1,7 @@
 //! The OVN lab and what the tests share.
 #![forbid(unsafe_code)]
 
+pub mod apiserver;
 pub mod cable;
 pub mod certificates;
 pub mod cluster;

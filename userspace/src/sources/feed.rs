@@ -142,10 +142,6 @@ struct Draft {
 
 impl Publisher {
     /// All nodes there are.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for the source that comes next")
-    )]
     pub(super) fn replace_nodes(&self, nodes: BTreeMap<Arc<str>, Node>) -> Result<(), NoNodes> {
         if nodes.is_empty() {
             return Err(NoNodes);
@@ -155,10 +151,6 @@ impl Publisher {
     }
 
     /// All `UplinkState`s there are.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for the source that comes next")
-    )]
     pub(super) fn replace_uplinks(&self, uplinks: BTreeMap<Arc<str>, UplinkState>) {
         self.edit(|draft| replace(&mut draft.uplinks, uplinks));
     }
@@ -176,10 +168,6 @@ impl Publisher {
     }
 
     /// One node came, changed or (`None`) went; no effect before all nodes were given.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for the source that comes next")
-    )]
     pub(super) fn set_node(&self, name: &Arc<str>, node: Option<Node>) -> Result<(), NoNodes> {
         let mut last = false;
         self.edit(|draft| {
@@ -194,12 +182,13 @@ impl Publisher {
     }
 
     /// One `UplinkState` came, changed or (`None`) went; no effect before all were given.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for the source that comes next")
-    )]
     pub(super) fn set_uplink(&self, name: &Arc<str>, uplink: Option<UplinkState>) {
         self.edit(|draft| set(&mut draft.uplinks, name, uplink));
+    }
+
+    /// How many objects of a kind are known.
+    pub(super) fn known(&self, kind: Kind) -> usize {
+        self.status.borrow().of(kind).known
     }
 
     /// Whether every node was known once.
@@ -248,11 +237,28 @@ impl Publisher {
         }
     }
 
+    /// The source does not have a kind.
+    pub(super) fn absent(&self, kind: Kind, why: String) {
+        let news = self.status.send_if_modified(|status| {
+            let kind = status.kind(kind);
+            let differs = !kind.current || kind.absent.as_ref() != Some(&why);
+            kind.current = true;
+            kind.absent = Some(why.clone());
+            differs
+        });
+        if news {
+            tracing::info!(%kind, why, "the source does not have this kind");
+        }
+    }
+
     /// What is known of a kind is the newest.
     pub(super) fn current(&self, kind: Kind) {
         let news = self.status.send_if_modified(|status| {
             let kind = status.kind(kind);
-            !std::mem::replace(&mut kind.current, true)
+            let differs = !kind.current || kind.absent.is_some();
+            kind.current = true;
+            kind.absent = None;
+            differs
         });
         if news {
             let known = self.status.borrow().of(kind).known;

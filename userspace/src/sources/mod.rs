@@ -6,12 +6,17 @@
 
 mod feed;
 mod files;
+mod kubernetes;
+mod text;
 
 use std::{future::Future, path::PathBuf};
 
 pub use feed::{KindStatus, NodeFeed, SourceEnded, SourceStatus};
 use feed::{Publisher, feed};
 use files::Files;
+use kube::config::{InClusterError, KubeconfigError};
+use kubernetes::Kubernetes;
+pub use kubernetes::Patience;
 
 /// Where objects are taken from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,9 +36,24 @@ pub enum SourceConfig {
 /// A configuration that cannot work.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// Not in this build.
-    #[error("Kubernetes is not a source yet")]
-    NotYet,
+    /// What a pod is given is not there, or incomplete.
+    #[error("this is no pod with a service account, and no kubeconfig was given")]
+    InCluster(#[source] Box<InClusterError>),
+    /// The kubeconfig cannot be read, or lacks what is needed.
+    #[error("kubeconfig {} does not lead to an API server", path.display())]
+    Kubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<KubeconfigError>,
+    },
+    /// A context of no kubeconfig.
+    #[error("context {context:?} was given without a kubeconfig that has it")]
+    ContextOfNothing {
+        /// Its name.
+        context: String,
+    },
     /// Manifests cannot be there.
     #[error("{} is neither a file nor a directory of manifests", path.display())]
     NeitherFileNorDirectory {
@@ -51,17 +71,27 @@ trait NodeSource: Send + 'static {
     fn run(self, publisher: Publisher) -> impl Future<Output = ()> + Send;
 }
 
-/// Starts to take objects from a source. It is well if the source is away: the feed's status says so,
-/// and that it was there once.
+/// Starts to take objects from a source. It is well if the source is away: the feed's status says so.
 ///
 /// Must be called on a tokio runtime; the work ends when the feed is dropped.
 ///
 /// # Errors
 /// When the configuration cannot work. A directory or file of manifests that is missing may yet come.
 pub fn start(config: SourceConfig) -> Result<NodeFeed, SourceError> {
+    start_with(config, Patience::default())
+}
+
+/// [`start`], with another patience for Kubernetes API servers.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_with(config: SourceConfig, patience: Patience) -> Result<NodeFeed, SourceError> {
     match config {
         SourceConfig::Files(path) => Ok(spawn(Files::new(path)?)),
-        SourceConfig::Kubernetes { .. } => Err(SourceError::NotYet),
+        SourceConfig::Kubernetes {
+            kubeconfig,
+            context,
+        } => Ok(spawn(Kubernetes::new(kubeconfig, context, patience)?)),
     }
 }
 

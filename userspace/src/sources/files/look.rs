@@ -11,9 +11,12 @@ use std::{
 };
 
 use super::parse::parse;
-use crate::nodes::{
-    Inventory,
-    manifest::{Kind, Manifest},
+use crate::{
+    nodes::{
+        Inventory,
+        manifest::{Kind, Manifest},
+    },
+    sources::text::with_causes,
 };
 
 /// No file may be larger than this, in bytes.
@@ -261,16 +264,12 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, Fingerprint)> {
     Ok((bytes, Fingerprint::of(&fs::metadata(path)?)))
 }
 
-/// Why a file does not count, with all causes.
+/// Why a file does not count.
 fn told(path: &Path, error: &dyn Error, has_former: bool) -> String {
-    let mut text = format!("{}: {error}", path.display());
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    if has_former {
-        text.push_str(" (what it held before is kept)");
-    }
-    text
+    let kept = if has_former {
+        " (what it held before is kept)"
+    } else {
+        ""
+    };
+    format!("{}: {}{kept}", path.display(), with_causes(error))
 }
