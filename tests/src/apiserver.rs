@@ -61,8 +61,10 @@ pub enum Fault {
     Trickle(usize),
     /// There is no object, says the list.
     Empty,
-    /// Nothing is said until the connection ends.
+    /// Nothing is said until the client goes.
     Silence,
+    /// A watch begins, and nothing is said in it until the client goes.
+    Mute,
     /// This is the answer's body, or one line of the watch's.
     Say(String),
 }

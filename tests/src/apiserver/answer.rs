@@ -96,12 +96,7 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
         (fault, status)
     };
     match (status, fault) {
-        (0, Some(Fault::Silence)) => {
-            // Until the client is gone.
-            let mut byte = [0];
-            while stream.read(&mut byte).await? > 0 {}
-            Ok(false)
-        }
+        (0, Some(Fault::Silence)) => gone(stream).await,
         (0, _) => Ok(false),
         (200, fault) if verb == Verb::Watch => watch(request, stream, shared, fault).await,
         (200, fault) => list(request, stream, shared, fault).await,
@@ -184,6 +179,9 @@ async fn watch<S: AsyncRead + AsyncWrite + Unpin>(
     let mut bookmarks = shared.state().store.bookmarks();
     head(stream, 200, None).await?;
     let _counted = Counted::new(shared, |state| &mut state.watches);
+    if fault == Some(Fault::Mute) {
+        return gone(stream).await;
+    }
     if let Some(Fault::Say(line)) = &fault {
         chunk(stream, format!("{line}\n").as_bytes()).await?;
     }
@@ -240,6 +238,13 @@ async fn watch<S: AsyncRead + AsyncWrite + Unpin>(
             _gone = stream.read(&mut byte) => return Ok(false),
         }
     }
+}
+
+/// Waits until the client goes.
+async fn gone<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<bool> {
+    let mut byte = [0];
+    while stream.read(&mut byte).await? > 0 {}
+    Ok(false)
 }
 
 /// Why there is no answer, as the API puts it.

@@ -190,9 +190,9 @@ impl<'a, R: Resource> Follower<'a, R> {
         // Those who began at one moment do not come back at one moment.
         let seconds = longest - fastrand::u64(0..=longest / 5);
         let seconds = u32::try_from(seconds).unwrap_or(290);
+        let since = Instant::now();
         let mut lines = server.watch(R::PATH, &version, seconds).await?;
         self.publisher.current(R::KIND);
-        let since = Instant::now();
         while let Some(line) = lines.next().await? {
             self.take(&line)?;
         }
