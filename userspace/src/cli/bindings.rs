@@ -19,7 +19,9 @@ use serde::Serialize;
 
 use crate::{
     ids::Mac,
-    mirror::{BindingRow, Compared, GroupMembers, Now, RowState, ServerClock, Settings, compare},
+    mirror::{
+        BindingRow, Compared, GroupMembers, Now, Origin, RowState, ServerClock, Settings, compare,
+    },
 };
 
 /// The flags of `neighsteer bindings`.
@@ -61,7 +63,7 @@ pub struct Tally {
     pub missing: usize,
     /// Not there, and not to be put there: the source's row is about to expire.
     pub expiring: usize,
-    /// With another MAC than the source's, or one that cannot be read.
+    /// With another MAC than the source's or the node's, or one that cannot be read.
     pub wrong: usize,
     /// Left by a former router with the same port.
     pub other_datapath: usize,
@@ -99,17 +101,20 @@ impl std::iter::Sum for Tally {
     }
 }
 
-/// A binding of the source.
+/// A binding of the source, or one of a node's that is pinned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SourceBinding {
     /// The neighbour.
     pub ip: IpAddr,
     /// Its MAC; `None` where the row has none that can be read.
     pub mac: Option<Mac>,
-    /// Since when the row was not refreshed, ms; `None` where it has no timestamp.
+    /// Since when the source's row was not refreshed, ms; `None` where it has no timestamp, or nothing
+    /// that it says counts.
     pub age_ms: Option<i64>,
-    /// Whether it is a node's address, which is not mirrored.
+    /// Whether it is a node's address, of which the source's row is not mirrored.
     pub node: bool,
+    /// From what it is known: a node's that is pinned is on every follower all the same.
+    pub origin: Origin,
     /// The bridge whose source learned it, where that is another one: the router came from there and
     /// has kept its rows. See [`report`].
     pub learned_on: Option<String>,
@@ -146,7 +151,8 @@ pub struct FollowerBindings {
     pub port: String,
     /// How its rows stand to the source's.
     pub rows: Tally,
-    /// Its rows about neighbours that the source does not know (any more). They age by themselves.
+    /// Its rows about neighbours that the source does not know (any more) and that are no pinned
+    /// nodes. They age by themselves.
     pub own: usize,
     /// Those that are not as they should be.
     pub differences: Vec<Difference>,
@@ -161,7 +167,7 @@ pub struct BindingsReport {
     pub bridge: String,
     /// The source's external port; `None` where the group has no source with a datapath.
     pub source: Option<String>,
-    /// The source's bindings, by address.
+    /// The source's bindings and the pinned nodes', by address.
     pub bindings: Vec<SourceBinding>,
     /// The followers.
     pub followers: Vec<FollowerBindings>,
@@ -187,6 +193,7 @@ pub fn report(
 ) -> BindingsReport {
     let clock = ServerClock::from_rows(rows, members, settings, now);
     let mut bindings = source_bindings(members, rows, others, now);
+    bindings.extend(node_bindings(members));
     let mut total = Tally::default();
     let mut followers: BTreeMap<&str, FollowerBindings> = members
         .followers
@@ -260,12 +267,29 @@ fn source_bindings(
                 mac: row.mac,
                 age_ms: age(row, now),
                 node: members.node_ips.contains(&row.ip),
+                origin: Origin::Source,
                 learned_on: others.copied(row).map(str::to_owned),
                 followers: Tally::default(),
             };
             (row.ip, binding)
         })
         .collect()
+}
+
+/// What is pinned, whatever the source's rows say about it.
+fn node_bindings(members: &GroupMembers) -> impl Iterator<Item = (IpAddr, SourceBinding)> {
+    members.pinned.iter().map(|(ip, mac)| {
+        let binding = SourceBinding {
+            ip: *ip,
+            mac: Some(*mac),
+            age_ms: None,
+            node: true,
+            origin: Origin::Node,
+            learned_on: None,
+            followers: Tally::default(),
+        };
+        (*ip, binding)
+    })
 }
 
 fn difference(compared: &Compared<'_>, now: Now) -> Option<Difference> {

@@ -1,7 +1,11 @@
 //! What every follower has, beside what the source says and what is pinned: from nothing but the
 //! rows.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use serde::Serialize;
 
@@ -73,6 +77,39 @@ pub fn compare<'a>(
     clock: &ServerClock,
     now: Now,
 ) -> Vec<Compared<'a>> {
+    compare_with(
+        truths(rows, members, clock, now),
+        rows,
+        members,
+        settings,
+        clock,
+        now,
+    )
+}
+
+/// The same for one neighbour, of whose rows these are all.
+#[must_use]
+pub fn compare_one<'a>(
+    ip: IpAddr,
+    rows: &[&'a BindingRow],
+    members: &'a GroupMembers,
+    settings: &Settings,
+    clock: &ServerClock,
+    now: Now,
+) -> Vec<Compared<'a>> {
+    let truth = truth(ip, rows, members, clock, now);
+    let truths = truth.into_iter().map(|truth| (ip, truth)).collect();
+    compare_with(truths, rows, members, settings, clock, now)
+}
+
+fn compare_with<'a>(
+    truths: BTreeMap<IpAddr, (Origin, Truth)>,
+    rows: &[&'a BindingRow],
+    members: &'a GroupMembers,
+    settings: &Settings,
+    clock: &ServerClock,
+    now: Now,
+) -> Vec<Compared<'a>> {
     let source = members.source.as_ref();
     let is_source = |port: &str| source.is_some_and(|source| *source.port == *port);
     let mut by_port: BTreeMap<(&str, IpAddr), Vec<&'a BindingRow>> = BTreeMap::new();
@@ -81,7 +118,7 @@ pub fn compare<'a>(
     }
     let times = Times::new(clock, now);
     let mut compared = Vec::new();
-    for (ip, (origin, truth)) in truths(rows, members, clock, now) {
+    for (ip, (origin, truth)) in truths {
         let source_age = match origin {
             Origin::Source => source.and_then(|source| source.age_ms(ip)),
             Origin::Node => None,
@@ -130,39 +167,55 @@ fn truths(
     clock: &ServerClock,
     now: Now,
 ) -> BTreeMap<IpAddr, (Origin, Truth)> {
-    let mut learnt: BTreeMap<IpAddr, &BindingRow> = BTreeMap::new();
+    let mut learnt: BTreeMap<IpAddr, Vec<&BindingRow>> = BTreeMap::new();
     if let Some(source) = &members.source {
-        for row in rows.iter().copied() {
-            if row.belongs_to(source)
-                && row.mac.is_some()
-                && !members.node_ips.contains(&row.ip)
-                && !members.pinned.contains_key(&row.ip)
-            {
-                let known = learnt.entry(row.ip).or_insert(row);
-                if (known.timestamp, known.uuid) < (row.timestamp, row.uuid) {
-                    *known = row;
-                }
-            }
+        for row in rows.iter().filter(|row| row.belongs_to(source)) {
+            learnt.entry(row.ip).or_default().push(row);
         }
     }
-    let learnt = learnt.into_iter().filter_map(|(ip, row)| {
-        let truth = Truth {
-            mac: row.mac?,
-            timestamp: row.timestamp,
-            text: Some(Arc::clone(&row.ip_text)),
-        };
-        Some((ip, (Origin::Source, truth)))
-    });
-    let timestamp = clock.fresh(now);
-    let pinned = members.pinned.iter().map(|(ip, mac)| {
+    let ips: BTreeSet<IpAddr> = learnt
+        .keys()
+        .chain(members.pinned.keys())
+        .copied()
+        .collect();
+    let rows = |ip| learnt.get(&ip).map_or(&[] as &[_], Vec::as_slice);
+    ips.into_iter()
+        .filter_map(|ip| Some((ip, truth(ip, rows(ip), members, clock, now)?)))
+        .collect()
+}
+
+/// What followers should know about a neighbour, by what is pinned or else by the source's newest row
+/// that says anything.
+fn truth(
+    ip: IpAddr,
+    rows: &[&BindingRow],
+    members: &GroupMembers,
+    clock: &ServerClock,
+    now: Now,
+) -> Option<(Origin, Truth)> {
+    if let Some(mac) = members.pinned.get(&ip) {
         let truth = Truth {
             mac: *mac,
-            timestamp,
+            timestamp: clock.fresh(now),
             text: None,
         };
-        (*ip, (Origin::Node, truth))
-    });
-    learnt.chain(pinned).collect()
+        return Some((Origin::Node, truth));
+    }
+    if members.node_ips.contains(&ip) {
+        return None;
+    }
+    let source = members.source.as_ref()?;
+    let (row, mac) = rows
+        .iter()
+        .filter(|row| row.ip == ip && row.belongs_to(source))
+        .filter_map(|row| Some((row, row.mac?)))
+        .max_by_key(|(row, _)| (row.timestamp, row.uuid))?;
+    let truth = Truth {
+        mac,
+        timestamp: row.timestamp,
+        text: Some(Arc::clone(&row.ip_text)),
+    };
+    Some((Origin::Source, truth))
 }
 
 /// Of several rows about the same neighbour, spelt differently, the one that needs most.

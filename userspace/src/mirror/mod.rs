@@ -36,7 +36,7 @@ pub use batch::{
     Batch, BatchId, Failure, FailureKind, Limits, Reason, RowOperation, RowWrite, Skip,
 };
 pub use clock::{ClockState, Millis, Now, ServerClock};
-pub use compare::{Compared, Origin, RowState, compare};
+pub use compare::{Compared, Origin, RowState, compare, compare_one};
 pub use counters::{BUCKETS, BadRows, Counters, Errors, Histogram, Skips, Writes};
 pub use group::{GroupMembers, Member};
 pub use holds::Pauses;

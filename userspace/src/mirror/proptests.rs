@@ -22,7 +22,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(router, text)| Step::Delete { router, text }),
         2 => router.clone().prop_map(|router| Step::Router { router }),
         1 => router.prop_map(|router| Step::Designate { router }),
-        1 => text.prop_map(|text| Step::NodeIp { text }),
+        1 => text.clone().prop_map(|text| Step::NodeIp { text }),
+        4 => (text, 0..3_u8).prop_map(|(text, mac)| Step::Pin { text, mac }),
         4 => prop_oneof![0..300_u32, 0..200_000_u32].prop_map(|ms| Step::Pass { ms }),
         8 => (0..8_usize).prop_map(|messages| Step::Read { messages }),
         2 => Just(Step::Overtake),
@@ -83,6 +84,7 @@ proptest! {
         prop_assert!(world.mirror.is_idle());
         prop_assert_eq!(world.server.written, written);
         prop_assert_eq!(world.mirror.lag(world.now), None);
+        prop_assert_eq!(world.mirror.pinned_missing(), 0);
     }
 
     /// Once the short pauses are over, the incremental plan is the recomputed one, apart from rows
@@ -94,6 +96,7 @@ proptest! {
     ) {
         let mut world = run(&steps, names_faults);
         while world.read() {}
+        prop_assert_eq!(world.mirror.pinned_missing(), world.pinned_missing());
         world.pass(6_000);
         let held = world.mirror.held_back(world.now);
         let mut planned = Vec::new();
@@ -129,5 +132,37 @@ proptest! {
             world.touch(0);
             world.exchange();
         }
+    }
+
+    /// However the nodes change, and whatever the source learns and forgets about them: what stays
+    /// pinned never expires on a follower.
+    #[test]
+    fn no_pinned_row_expires(
+        steps in prop::collection::vec(
+            (1..200_000_u64, 1..5_usize, 0..3_u8, 0..5_usize, any::<bool>()), 1..20
+        ),
+    ) {
+        let mut world = World::new(true);
+        world.step(Step::Pin { text: 0, mac: 1 });
+        world.exchange();
+        for (pause, node, mac, learnt, forget) in steps {
+            let end = world.now.at.after(pause);
+            while world.now.at < end {
+                let deadline = world.mirror.next_deadline().unwrap_or(end);
+                let wait = deadline.min(end).since(world.now.at).max(1);
+                world.pass(wait);
+                world.sweep();
+                world.exchange();
+                prop_assert_eq!(world.mirror.pinned_missing(), 0);
+            }
+            world.step(Step::Pin { text: node, mac });
+            world.step(if forget {
+                Step::Unlearn { text: learnt }
+            } else {
+                Step::Learn { text: learnt, mac: 2 }
+            });
+            world.exchange();
+        }
+        prop_assert_eq!(world.pinned_missing(), 0);
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use comfy_table::{CellAlignment, Table, presets};
 
 use super::{BindingsReport, Difference, FollowerBindings, SourceBinding, Tally};
-use crate::mirror::RowState;
+use crate::mirror::{Origin, RowState};
 
 /// So many addresses are named per follower and kind.
 const NAMED: usize = 3;
@@ -19,18 +19,24 @@ pub(super) fn print(
     all: bool,
     out: &mut (dyn Write + Send),
 ) -> io::Result<()> {
-    let Some(source) = &report.source else {
+    let is_pinned = |binding: &&SourceBinding| binding.origin == Origin::Node;
+    let pinned = report.bindings.iter().filter(is_pinned).count();
+    if report.source.is_none() && pinned == 0 {
         return writeln!(
             out,
             "bridge {}: the source has no datapath yet, nothing is mirrored",
             report.bridge
         );
-    };
+    }
     writeln!(
         out,
-        "bridge {}: bindings of {source}: {}, followers: {}, their rows: {}{}",
+        "bridge {}: {}, followers: {}, their rows: {}{}",
         report.bridge,
-        report.bindings.len(),
+        known(
+            report.source.as_deref(),
+            report.bindings.len() - pinned,
+            pinned
+        ),
         report.followers.len(),
         sum(report.total),
         match report.learned_elsewhere {
@@ -136,6 +142,17 @@ fn counts(tally: Tally) -> [String; 4] {
     .map(|count| count.to_string())
 }
 
+/// How many bindings are known, and from whom.
+pub(super) fn known(source: Option<&str>, learnt: usize, pinned: usize) -> String {
+    let learnt = source.map(|source| format!("bindings of {source}: {learnt}"));
+    let pinned = (pinned > 0).then(|| match learnt {
+        Some(_) => format!("of nodes: {pinned}"),
+        None => format!("bindings of nodes: {pinned}"),
+    });
+    let parts: Vec<String> = learnt.into_iter().chain(pinned).collect();
+    parts.join(", ")
+}
+
 /// What the rows are, all right or not, the kinds that do not occur left out.
 pub(super) fn sum(tally: Tally) -> String {
     let parts = [
@@ -154,7 +171,11 @@ pub(super) fn sum(tally: Tally) -> String {
 }
 
 fn note(binding: &SourceBinding) -> String {
-    let node = binding.node.then(|| "node".to_owned());
+    let node = match (binding.origin, binding.node) {
+        (Origin::Node, _) => Some("node, pinned".to_owned()),
+        (Origin::Source, true) => Some("node".to_owned()),
+        (Origin::Source, false) => None,
+    };
     let learned = binding.learned_on.as_ref();
     let learned = learned.map(|bridge| format!("learned on {bridge}"));
     let notes: Vec<String> = node.into_iter().chain(learned).collect();

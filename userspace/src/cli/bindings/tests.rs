@@ -159,6 +159,44 @@ fn a_group_without_a_source_says_so() {
     assert!(settled);
 }
 
+/// The node's address of [`members`] and another one, pinned.
+fn with_nodes() -> GroupMembers {
+    let macs = [
+        ("172.18.0.4", "02:42:ac:12:00:44"),
+        ("172.18.0.77", GATEWAY),
+    ];
+    let macs = macs.map(|(ip, mac)| (ip.parse().unwrap(), mac.parse().unwrap()));
+    members().with_pinned(Arc::new(BTreeMap::from(macs)))
+}
+
+#[test]
+fn pinned_nodes_are_listed_with_how_followers_stand_whatever_the_source_says() {
+    let report = reported(&with_nodes());
+    let green = &report.followers[1];
+    assert_eq!(green.own, 0, "the row about a node is not one of its own");
+    let (text, settled) = printed(report, &BindingsArgs::default(), false);
+    insta::assert_snapshot!(text);
+    assert!(!settled);
+    let (text, _) = printed(reported(&with_nodes()), &BindingsArgs::default(), true);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let binding = &document[0]["bindings"][1];
+    assert_eq!(binding["origin"], "node");
+    assert_eq!(binding["mac"], "02:42:ac:12:00:44");
+    assert_eq!(binding["followers"]["missing"], 3);
+}
+
+#[test]
+fn pinned_nodes_are_listed_without_a_source_too() {
+    let mut members = with_nodes();
+    members.source = None;
+    let (text, _) = printed(reported(&members), &BindingsArgs::default(), false);
+    let first = text.lines().next().unwrap();
+    assert_eq!(
+        first,
+        "bridge breth0: bindings of nodes: 2, followers: 3, their rows: 1 right, 5 missing"
+    );
+}
+
 #[test]
 fn the_document_has_the_same_as_data() {
     let (text, _) = printed(reported(&members()), &BindingsArgs::default(), true);

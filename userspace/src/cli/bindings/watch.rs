@@ -17,19 +17,20 @@ use std::{
 use super::Tally;
 use crate::{
     ids::Mac,
-    mirror::{BindingRow, GroupMembers, Now, ServerClock, Settings, compare},
+    mirror::{BindingRow, GroupMembers, Now, Origin, ServerClock, Settings, compare_one},
     ovsdb::Uuid,
 };
 
 /// How a neighbour stands on a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Neighbour {
-    /// What the source's row says.
+    /// What the source's row says, or what is pinned.
     mac: Mac,
-    /// Of the source's row, ms since the epoch.
+    /// Of the source's row, ms since the epoch; 0 where it does not count.
     timestamp: i64,
-    /// Whether it is a node's address, which is not mirrored.
+    /// Whether it is a node's address, of which the source's row is not mirrored.
     node: bool,
+    origin: Origin,
     followers: Tally,
 }
 
@@ -143,15 +144,22 @@ impl Watch {
             records.push(Record::Bridge(BridgeRecord::gone(bridge, at)));
             return;
         };
-        let after: BTreeMap<IpAddr, Neighbour> = self
+        let ips: BTreeSet<IpAddr> = self
             .rows
             .keys()
-            .filter_map(|ip| Some((*ip, self.look(bridge, *ip, now)?)))
+            .chain(members.pinned.keys())
+            .copied()
             .collect();
+        let after: BTreeMap<IpAddr, Neighbour> = ips
+            .into_iter()
+            .filter_map(|ip| Some((ip, self.look(bridge, ip, now)?)))
+            .collect();
+        let pinned = |neighbour: &&Neighbour| neighbour.origin == Origin::Node;
+        let pinned = after.values().filter(pinned).count();
         records.push(Record::Bridge(BridgeRecord::new(
             bridge,
             members,
-            after.len(),
+            (after.len() - pinned, pinned),
             after.values().map(|it| it.followers).sum(),
             at,
         )));
@@ -170,24 +178,30 @@ impl Watch {
         self.told.insert(Arc::clone(bridge), after);
     }
 
-    /// How a neighbour stands on a bridge now, if its source knows it.
+    /// How a neighbour stands on a bridge now, if its source knows it or it is pinned.
     fn look(&self, bridge: &str, ip: IpAddr, now: Now) -> Option<Neighbour> {
         let members = self.groups.get(bridge)?;
-        let source = members.source.as_ref()?;
-        let rows: Vec<&BindingRow> = self.rows.get(&ip)?.values().collect();
-        let (truth, mac) = rows
-            .iter()
-            .filter(|row| row.belongs_to(source))
-            .filter_map(|row| Some((row, row.mac?)))
-            .max_by_key(|(row, _)| (row.timestamp, row.uuid))?;
+        let rows = self.rows.get(&ip).into_iter().flat_map(BTreeMap::values);
+        let rows: Vec<&BindingRow> = rows.collect();
+        let pinned = members.pinned.get(&ip).map(|mac| (*mac, 0, Origin::Node));
+        let learnt = || {
+            let source = members.source.as_ref()?;
+            rows.iter()
+                .filter(|row| row.belongs_to(source))
+                .filter_map(|row| Some((row, row.mac?)))
+                .max_by_key(|(row, _)| (row.timestamp, row.uuid))
+                .map(|(row, mac)| (mac, row.timestamp, Origin::Source))
+        };
+        let (mac, timestamp, origin) = pinned.or_else(learnt)?;
         let mut followers = Tally::default();
-        for compared in compare(&rows, members, &self.settings, &self.clock, now) {
+        for compared in compare_one(ip, &rows, members, &self.settings, &self.clock, now) {
             followers.count(compared.state);
         }
         Some(Neighbour {
             mac,
-            timestamp: truth.timestamp,
-            node: members.node_ips.contains(&ip),
+            timestamp,
+            node: origin == Origin::Node || members.node_ips.contains(&ip),
+            origin,
             followers,
         })
     }
@@ -222,6 +236,7 @@ impl Watch {
             mac: neighbour.mac,
             former_mac: before.map(|it| it.mac).filter(|mac| *mac != neighbour.mac),
             node: neighbour.node,
+            origin: neighbour.origin,
             followers: Followers {
                 total: members.followers.len(),
                 rows: after.map(|it| it.followers).unwrap_or_default(),
@@ -235,13 +250,21 @@ impl Watch {
 fn event(before: Option<Neighbour>, after: Option<Neighbour>) -> Option<Event> {
     match (before, after) {
         (None, None) => None,
-        (None, Some(_)) => Some(Event::Learnt),
+        (None, Some(after)) => Some(known_by(after)),
         (Some(_), None) => Some(Event::Gone),
+        (Some(before), Some(after)) if before.origin != after.origin => Some(known_by(after)),
         (Some(before), Some(after)) if before.mac != after.mac => Some(Event::Moved),
         (Some(before), Some(after)) if before.followers == after.followers => None,
         (Some(before), Some(after)) if before.timestamp != after.timestamp => {
             Some(Event::Refreshed)
         }
         (Some(_), Some(_)) => Some(Event::Followers),
+    }
+}
+
+const fn known_by(neighbour: Neighbour) -> Event {
+    match neighbour.origin {
+        Origin::Source => Event::Learnt,
+        Origin::Node => Event::Pinned,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
     sync::Arc,
 };
 
@@ -45,6 +46,8 @@ pub(super) enum Step {
     Designate { router: usize },
     /// An address becomes a node's, or no node's.
     NodeIp { text: usize },
+    /// A node's address is pinned; MAC 0: not any more.
+    Pin { text: usize, mac: u8 },
     /// Time passes.
     Pass { ms: u32 },
     /// The driver reads some of what the server tells.
@@ -67,6 +70,7 @@ pub(super) struct World {
     routers: [bool; 4],
     source: usize,
     node_ips: BTreeSet<usize>,
+    pinned: BTreeMap<IpAddr, Mac>,
     /// What the driver's cache holds: what the mirror was told.
     cache: BTreeMap<Uuid, BindingRow>,
 }
@@ -103,6 +107,7 @@ impl World {
             routers: [true, true, true, false],
             source: 0,
             node_ips: BTreeSet::new(),
+            pinned: BTreeMap::new(),
             cache: BTreeMap::new(),
         };
         for router in 0..3 {
@@ -125,7 +130,7 @@ impl World {
             source: self.routers[self.source].then(|| member(self.source)),
             followers: routers.map(member).collect(),
             node_ips: Arc::new(node_ips.map(|text| TEXTS[*text].parse().unwrap()).collect()),
-            pinned: Arc::default(),
+            pinned: Arc::new(self.pinned.clone()),
         }
     }
 
@@ -192,6 +197,14 @@ impl World {
                 if !self.node_ips.remove(&text) {
                     self.node_ips.insert(text);
                 }
+                self.regroup();
+            }
+            Step::Pin { text, mac: number } => {
+                let ip = TEXTS[text].parse().unwrap();
+                match mac(number) {
+                    Some(mac) => self.pinned.insert(ip, mac),
+                    None => self.pinned.remove(&ip),
+                };
                 self.regroup();
             }
             Step::Pass { ms } => self.pass(ms.into()),
@@ -321,6 +334,23 @@ impl World {
             self.mirror.clock(),
             self.now,
         )
+    }
+
+    /// How many of the followers' rows for nodes are missing or wrong, by what the mirror was told.
+    pub(super) fn pinned_missing(&self) -> usize {
+        let members = self.members();
+        let right = |port: &str, ip: IpAddr, mac: Mac| {
+            let rows = self.cache.values();
+            let mut rows = rows
+                .filter(|row| &*row.port == port && row.ip == ip)
+                .peekable();
+            rows.peek().is_some() && rows.all(|row| row.mac == Some(mac))
+        };
+        let pairs = (members.followers.iter())
+            .flat_map(|follower| members.pinned.iter().map(move |pin| (follower, pin)));
+        pairs
+            .filter(|(follower, (ip, mac))| !right(&follower.port, **ip, **mac))
+            .count()
     }
 
     /// Whoever ages rows removes those that are old enough.

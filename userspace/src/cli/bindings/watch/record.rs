@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::{
     cli::bindings::{Tally, table},
     ids::Mac,
-    mirror::GroupMembers,
+    mirror::{GroupMembers, Origin},
 };
 
 /// What happened to a neighbour.
@@ -16,13 +16,15 @@ use crate::{
 pub enum Event {
     /// The source knows it now.
     Learnt,
+    /// It is a node's, and pinned now: followers have it whatever the source says.
+    Pinned,
     /// It has another MAC.
     Moved,
     /// The source has refreshed it, and the followers' rows stand otherwise to it than before.
     Refreshed,
     /// Followers' rows changed.
     Followers,
-    /// The source does not know it any more.
+    /// The source does not know it any more, or it is not pinned any more.
     Gone,
 }
 
@@ -30,6 +32,7 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Learnt => "learnt",
+            Self::Pinned => "pinned",
             Self::Moved => "moved",
             Self::Refreshed => "refreshed",
             Self::Followers => "followers changed",
@@ -68,8 +71,10 @@ pub struct NeighbourRecord {
     /// The one that it had before, where that was another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub former_mac: Option<Mac>,
-    /// Whether it is a node's address, which is not mirrored.
+    /// Whether it is a node's address, of which the source's row is not mirrored.
     pub node: bool,
+    /// From what it is known.
+    pub origin: Origin,
     /// The followers.
     pub followers: Followers,
 }
@@ -97,6 +102,8 @@ pub struct BridgeRecord {
     pub source: Option<Arc<str>>,
     /// The number of the source's bindings.
     pub bindings: usize,
+    /// The number of nodes' bindings that are pinned.
+    pub pinned: usize,
     /// The number of followers.
     pub follower_count: usize,
     /// All followers' rows together.
@@ -107,7 +114,7 @@ impl BridgeRecord {
     pub(super) fn new(
         bridge: &Arc<str>,
         members: &GroupMembers,
-        bindings: usize,
+        (bindings, pinned): (usize, usize),
         rows: Tally,
         at: i64,
     ) -> Self {
@@ -117,6 +124,7 @@ impl BridgeRecord {
             event: Group::Group,
             source: members.source.as_ref().map(|it| Arc::clone(&it.port)),
             bindings,
+            pinned,
             follower_count: members.followers.len(),
             rows,
         }
@@ -125,7 +133,13 @@ impl BridgeRecord {
     pub(super) fn gone(bridge: &Arc<str>, at: i64) -> Self {
         Self {
             event: Group::GroupGone,
-            ..Self::new(bridge, &GroupMembers::default(), 0, Tally::default(), at)
+            ..Self::new(
+                bridge,
+                &GroupMembers::default(),
+                (0, 0),
+                Tally::default(),
+                at,
+            )
         }
     }
 }
@@ -154,11 +168,13 @@ impl fmt::Display for BridgeRecord {
         write!(f, "{} {} ", self.time, self.bridge)?;
         match (&self.source, self.event) {
             (_, Group::GroupGone) => f.write_str("is shared by no gateway routers any more"),
-            (None, Group::Group) => f.write_str("has no source with a datapath yet"),
-            (Some(source), Group::Group) => write!(
+            (None, Group::Group) if self.pinned == 0 => {
+                f.write_str("has no source with a datapath yet")
+            }
+            (source, Group::Group) => write!(
                 f,
-                "bindings of {source}: {}, followers: {}, their rows: {}",
-                self.bindings,
+                "{}, followers: {}, their rows: {}",
+                table::known(source.as_deref(), self.bindings, self.pinned),
                 self.follower_count,
                 table::sum(self.rows)
             ),
@@ -187,7 +203,9 @@ impl fmt::Display for NeighbourRecord {
         } = self.followers;
         match keeping {
             Some(keeping) => write!(f, "; {keeping} of {total} followers keep a row"),
-            None if self.node => f.write_str("; a node's address, not mirrored"),
+            None if self.node && self.origin == Origin::Source => {
+                f.write_str("; a node's address, not mirrored")
+            }
             None => write!(f, "; of {total} followers {}", table::sum(rows)),
         }
     }

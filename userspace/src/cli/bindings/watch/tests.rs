@@ -234,6 +234,44 @@ fn a_nodes_address_is_told_as_one() {
 }
 
 #[test]
+fn a_node_that_is_pinned_is_told_with_how_followers_stand_and_its_source_row_is_not() {
+    let mut watched = Watched::start(&known("172.18.0.1"));
+    let pinned = |macs: &[(&str, &str)]| {
+        let macs = macs.iter();
+        let macs = macs.map(|(ip, mac)| (ip.parse().unwrap(), mac.parse().unwrap()));
+        group(SOURCE, &[BLUE, GREEN]).with_pinned(Arc::new(macs.collect()))
+    };
+    watched.regroup(
+        &[("breth0", pinned(&[("172.18.0.4", MAC), ("fd00::4", MAC)]))],
+        5,
+    );
+    let lines = watched.lines(100).join("\n");
+    insta::assert_snapshot!(lines, @"
+    2023-11-14T22:13:20.005Z breth0 bindings of rtoe-GR_node: 1, of nodes: 2, followers: 2, their rows: 2 right, 4 missing
+    2023-11-14T22:13:20.005Z breth0 172.18.0.4 02:42:ac:12:00:01 pinned; of 2 followers 0 right, 2 missing
+    2023-11-14T22:13:20.005Z breth0 fd00::4 02:42:ac:12:00:01 pinned; of 2 followers 0 right, 2 missing
+    ");
+    watched.put(row(SOURCE, "172.18.0.4", OTHER_MAC, WALL + 200), 200);
+    assert_eq!(watched.lines(300), Vec::<String>::new());
+    watched.put(row(BLUE, "172.18.0.4", MAC, WALL + 400), 400);
+    assert_eq!(
+        watched.line(500),
+        "breth0 172.18.0.4 02:42:ac:12:00:01 followers changed; of 2 followers 1 right, 1 missing"
+    );
+    watched.regroup(&[("breth0", pinned(&[("172.18.0.4", OTHER_MAC)]))], 600);
+    let lines = watched.lines(700).join("\n");
+    insta::assert_snapshot!(lines, @"
+    2023-11-14T22:13:20.600Z breth0 bindings of rtoe-GR_node: 1, of nodes: 1, followers: 2, their rows: 2 right, 1 missing, 1 wrong
+    2023-11-14T22:13:20.600Z breth0 172.18.0.4 02:42:ac:12:00:99 moved from 02:42:ac:12:00:01; of 2 followers 0 right, 1 missing, 1 wrong
+    2023-11-14T22:13:20.600Z breth0 fd00::4 02:42:ac:12:00:01 gone; 0 of 2 followers keep a row
+    ");
+    watched.regroup(&[("breth0", group(SOURCE, &[BLUE, GREEN]))], 800);
+    let lines = watched.lines(900);
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[1].ends_with("learnt; a node's address, not mirrored"));
+}
+
+#[test]
 fn rows_that_are_nobodys_binding_are_not_the_sources() {
     let mut watched = Watched::start(&[]);
     watched.put(row(("rtoe-GR_node", 99), "172.18.0.1", MAC, WALL), 5);
@@ -299,7 +337,7 @@ fn a_record_has_the_same_as_data() {
         record,
         serde_json::json!({
             "time": "2023-11-14T22:13:20.005Z", "bridge": "breth0", "event": "moved",
-            "ip": "172.18.0.1", "mac": OTHER_MAC, "former_mac": MAC, "node": false,
+            "ip": "172.18.0.1", "mac": OTHER_MAC, "former_mac": MAC, "node": false, "origin": "source",
             "followers": {"total": 2, "right": 0, "stale": 0, "missing": 0, "expiring": 0,
                 "wrong": 2, "other_datapath": 0},
         })
