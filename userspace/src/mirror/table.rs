@@ -123,9 +123,17 @@ impl Table {
 
     /// How many followers' rows about a neighbour say this MAC.
     pub(super) fn right(&self, ip: IpAddr, mac: Mac) -> usize {
-        let slots = self.bindings.get(&ip).into_iter();
-        let slots = slots.flat_map(|binding| binding.followers.keys());
-        slots.filter(|slot| self.is_right(ip, **slot, mac)).count()
+        let Some(binding) = self.bindings.get(&ip) else {
+            return 0;
+        };
+        let right = binding.followers.iter().filter(|(slot, row)| {
+            if self.doubles.is_empty() {
+                row.mac == Some(mac) && !row.elsewhere
+            } else {
+                self.is_right(ip, **slot, mac)
+            }
+        });
+        right.count()
     }
 
     /// The neighbours about which anything is known.

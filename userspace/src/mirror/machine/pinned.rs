@@ -74,8 +74,15 @@ impl Agenda {
 
     /// Before all others, and whatever it was noted for.
     fn push_first(&mut self, ip: IpAddr, cause: Cause) {
-        self.causes.insert(ip, cause);
-        self.order.push_front(ip);
+        if self.causes.insert(ip, cause) != Some(cause) {
+            self.order.push_front(ip);
+        }
+    }
+
+    /// Whether what comes next is urgent.
+    fn is_urgent(&self) -> bool {
+        let next = self.order.front().and_then(|ip| self.causes.get(ip));
+        next == Some(&Cause::MacChange)
     }
 
     fn pop(&mut self) -> Option<(IpAddr, Cause)> {
@@ -199,7 +206,12 @@ impl Mirror {
 
     /// Whether there is something on the agenda, and room in the queue.
     pub(super) fn has_room_for_more(&self) -> bool {
-        let waiting = self.queue.len(Lane::Backfill) + self.queue.len(Lane::Repair);
+        let lanes: &[Lane] = if self.agenda.is_urgent() {
+            &[Lane::Urgent]
+        } else {
+            &[Lane::Backfill, Lane::Repair]
+        };
+        let waiting: usize = lanes.iter().map(|lane| self.queue.len(*lane)).sum();
         let room = self.settings.limits.most_rows.saturating_mul(4);
         self.synced && !self.agenda.is_empty() && waiting < room.max(1)
     }

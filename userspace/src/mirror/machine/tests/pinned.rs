@@ -1,5 +1,8 @@
 //! Nodes' bindings, which the mirror keeps whatever the source says.
 
+mod many;
+mod times;
+
 use super::*;
 use crate::mirror::Skip;
 
@@ -92,90 +95,6 @@ fn what_the_source_says_about_a_node_is_no_truth() {
 }
 
 #[test]
-fn a_nodes_rows_are_refreshed_for_ever_and_none_expires() {
-    let mut bench = pinned(&["a", "b"], &[(NODE, MAC_A), (NODE_V6, MAC_B)]);
-    let rows = bench.rows.len();
-    let mut refreshed = 0;
-    for _ in 0..3_600 {
-        for (reason, rows) in bench.run(1_000) {
-            assert_eq!(reason, Reason::Refresh);
-            refreshed += rows;
-        }
-        for row in &bench.rows {
-            let age = bench.now.wall_ms - row.timestamp;
-            assert!((0..200_000).contains(&age), "{age} ms: {row:?}");
-        }
-    }
-    assert_eq!(bench.rows.len(), rows);
-    // Once in 150 to 187.5 s.
-    assert!((4 * 19..=4 * 24).contains(&refreshed), "{refreshed}");
-}
-
-#[test]
-fn rows_that_do_not_age_are_not_refreshed() {
-    let mut group =
-        members("src", &["a", "b"]).with_pinned(pins(&[(NODE, MAC_A), (NODE_V6, MAC_A)]));
-    group.followers[0].age = age(None);
-    group.followers[1].age = age(Some("fd00::/64:0;300"));
-    let mut bench = Bench::synced(group);
-    bench.settle();
-    assert_eq!(bench.run(AGE), [(Reason::Refresh, 1)]);
-}
-
-#[test]
-fn rows_written_together_are_not_refreshed_together_for_ever() {
-    let nodes: Vec<String> = (1..=200).map(|node| format!("192.0.2.{node}")).collect();
-    let macs: Vec<(&str, Mac)> = nodes.iter().map(|node| (&**node, MAC_A)).collect();
-    let mut bench = pinned(&["a", "b"], &macs);
-    bench.run(140_000);
-    let mut largest = 0;
-    for _ in 0..60 {
-        let written: usize = bench.run(1_000).iter().map(|(_, rows)| rows).sum();
-        largest = largest.max(written);
-    }
-    assert!(largest > 0 && largest <= 40, "{largest}");
-}
-
-#[test]
-fn refreshes_of_nodes_found_due_at_the_start_are_spread() {
-    let nodes: Vec<String> = (1..=30).map(|node| format!("192.0.2.{node}")).collect();
-    let macs: Vec<(&str, Mac)> = nodes.iter().map(|node| (&**node, MAC_A)).collect();
-    let group = members("src", &["a", "b"]).with_pinned(pins(&macs));
-    let mut bench = Bench::new(group);
-    for node in &nodes {
-        for follower in ["a", "b"] {
-            bench.put(follower, node, Some(MAC_A), bench.now.wall_ms - 190_000);
-        }
-    }
-    assert_eq!(bench.mirror.pinned_missing(), 0);
-    bench.mirror.synced(bench.now);
-    let mut largest = 0;
-    let mut all = 0;
-    for _ in 0..31 {
-        let written: usize = bench.settle().iter().map(|(_, rows)| rows).sum();
-        largest = largest.max(written);
-        all += written;
-        bench.pass(1_000);
-    }
-    assert_eq!(all, 60);
-    assert!(largest <= 4, "{largest}");
-}
-
-#[test]
-fn after_some_minutes_without_an_agent_rows_are_dated_now_and_not_like_those_found() {
-    let group = members("src", &["a"]).with_pinned(pins(&[(NODE, MAC_A), (NODE_V6, MAC_A)]));
-    let mut bench = Bench::new(group);
-    bench.put("a", NODE, Some(MAC_A), bench.now.wall_ms - 290_000);
-    bench.put("src", "192.0.2.1", Some(MAC_A), bench.now.wall_ms - 280_000);
-    bench.mirror.synced(bench.now);
-    bench.run(6_000);
-    for ip in [NODE, NODE_V6] {
-        let row = bench.row("a", ip).unwrap();
-        assert!(row.timestamp >= bench.now.wall_ms - 6_000, "{row:?}");
-    }
-}
-
-#[test]
 fn a_changed_mac_of_a_node_is_urgent_and_begins_with_a_small_transaction() {
     let names: Vec<String> = (0..200).map(|number| format!("f{number:03}")).collect();
     let followers: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -196,27 +115,6 @@ fn a_changed_mac_of_a_node_is_urgent_and_begins_with_a_small_transaction() {
     bench.settle();
     bench.assert_pinned(NODE, MAC_B, &followers);
     assert_eq!(bench.mirror.counters().node_writes.mac_change, 200);
-}
-
-#[test]
-fn a_changed_map_touches_only_what_changed() {
-    let names: Vec<String> = (0..20).map(|number| format!("f{number}")).collect();
-    let followers: Vec<&str> = names.iter().map(String::as_str).collect();
-    let nodes: Vec<String> = (1..=50).map(|node| format!("192.0.2.{node}")).collect();
-    let mut macs: Vec<(&str, Mac)> = nodes.iter().map(|node| (&**node, MAC_A)).collect();
-    let mut bench = pinned(&followers, &macs);
-    let before = bench.mirror.counters().skips;
-    macs[7].1 = MAC_B;
-    macs.push((NODE_V6, MAC_A));
-    bench.pin(&macs);
-    assert_eq!(
-        bench.settle(),
-        [(Reason::MacChange, 20), (Reason::Backfill, 20)]
-    );
-    // Each of them is looked at again once it is written and seen, and none of the others is.
-    let after = bench.mirror.counters().skips;
-    let looked = (after.fresh + after.cooldown) - (before.fresh + before.cooldown);
-    assert!(looked <= 40, "{looked}");
 }
 
 #[test]
@@ -362,128 +260,6 @@ fn followers_that_come_and_go_are_counted() {
     bench.mirror.set_group(swapped, known, bench.now);
     assert_eq!(bench.mirror.pinned_missing(), 0);
     assert_eq!(bench.settle(), []);
-}
-
-#[test]
-fn a_node_whose_clock_is_an_hour_ahead_dates_no_row_in_the_future_and_writes_no_more_for_it() {
-    let mut bench = Bench::synced(members("src", &["a"]));
-    bench.now.wall_ms += 3_600_000;
-    bench.put("src", "192.0.2.1", Some(MAC_A), WALL);
-    bench.pin(&[(NODE, MAC_A)]);
-    bench.pass(20);
-    bench.settle();
-    assert_eq!(bench.row("a", NODE).unwrap().timestamp, WALL + 20);
-    let mut refreshed = 0;
-    for _ in 0..600 {
-        refreshed += bench.run(1_000).iter().map(|(_, rows)| rows).sum::<usize>();
-        let server = bench.now.wall_ms - 3_600_000;
-        let age = server - bench.row("a", NODE).unwrap().timestamp;
-        assert!((0..200_000).contains(&age), "{age}");
-    }
-    assert!(refreshed <= 20, "{refreshed}");
-}
-
-#[test]
-fn a_node_whose_clock_is_an_hour_behind_dates_rows_by_the_sources() {
-    let mut bench = Bench::synced(members("src", &["a"]));
-    bench.now.wall_ms -= 3_600_000;
-    for seconds in 0..3 {
-        bench.put("src", "192.0.2.1", Some(MAC_A), WALL + seconds * 1_000);
-        bench.pass(1_000);
-    }
-    bench.pin(&[(NODE, MAC_A)]);
-    for _ in 0..600 {
-        bench.run(1_000);
-        let server = bench.now.wall_ms + 3_600_000;
-        let age = server - bench.row("a", NODE).unwrap().timestamp;
-        assert!((0..200_000).contains(&age), "{age}");
-    }
-}
-
-#[test]
-fn thousands_of_new_nodes_do_not_keep_a_new_binding_waiting_nor_fill_the_queue() {
-    let names: Vec<String> = (0..100).map(|number| format!("f{number}")).collect();
-    let followers: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut bench = Bench::synced(members("src", &followers));
-    let nodes: Vec<String> = (0..2_000)
-        .map(|node| format!("10.0.{}.{}", node / 250, node % 250))
-        .collect();
-    let macs: Vec<(&str, Mac)> = nodes.iter().map(|node| (&**node, MAC_A)).collect();
-    bench.pin(&macs);
-    assert_eq!(bench.mirror.pinned_missing(), 200_000);
-    let batch = bench.take().unwrap();
-    assert_eq!(batch.operations[0].reason, Reason::Backfill);
-    assert!(bench.mirror.status(bench.now).queued.backfill < 5_000);
-    assert!(!bench.mirror.is_idle());
-    bench.learn("src", "192.0.2.1", MAC_B);
-    let batch = bench.take().unwrap();
-    assert_eq!(batch.operations.len(), 50);
-    assert!(
-        batch
-            .operations
-            .iter()
-            .all(|it| it.reason == Reason::NewBinding)
-    );
-}
-
-#[test]
-fn a_large_backfill_of_nodes_does_not_let_learnt_rows_expire() {
-    let nodes: Vec<String> = (0..40).map(|node| format!("10.0.0.{node}")).collect();
-    let macs: Vec<(&str, Mac)> = nodes.iter().map(|node| (&**node, MAC_A)).collect();
-    let mut bench = Bench::synced(members("src", &["a", "b"]));
-    bench.mirror.settings.limits.rows = 2;
-    bench.mirror.settings.limits.most_rows = 2;
-    bench.learn("src", "192.0.2.1", MAC_A);
-    bench.settle();
-    bench.pass(160_000);
-    bench.learn("src", "192.0.2.1", MAC_A);
-    bench.pin(&macs);
-    bench.pass(100);
-    let reasons: Vec<Reason> = (0..4)
-        .map(|_| {
-            let batch = bench.take().unwrap();
-            bench.commit(&batch);
-            batch.operations[0].reason
-        })
-        .collect();
-    assert!(reasons.contains(&Reason::Refresh), "{reasons:?}");
-}
-
-#[test]
-fn five_hundred_followers_with_many_nodes_are_compared_piece_by_piece() {
-    let names: Vec<String> = (0..500).map(|number| format!("f{number}")).collect();
-    let followers: Vec<&str> = names.iter().map(String::as_str).collect();
-    let nodes: Vec<String> = (0..100).map(|node| format!("10.0.0.{node}")).collect();
-    let macs: Vec<(&str, Mac)> = nodes.iter().map(|node| (&**node, MAC_A)).collect();
-    let group = members("src", &followers).with_pinned(pins(&macs));
-    let mut bench = Bench::new(group);
-    let mut number = 1_u128;
-    for follower in &followers {
-        for node in &nodes {
-            number += 1;
-            let row = BindingRow {
-                uuid: uuid(number),
-                port: (*follower).into(),
-                datapath: datapath(follower),
-                ip: node.parse().unwrap(),
-                ip_text: node.as_str().into(),
-                mac: Some(MAC_A),
-                timestamp: bench.now.wall_ms,
-            };
-            bench.mirror.upsert(&row, bench.now);
-        }
-    }
-    assert_eq!(bench.mirror.pinned_missing(), 0);
-    bench.mirror.synced(bench.now);
-    let mut calls = 0;
-    while !bench.mirror.is_idle() {
-        assert_eq!(bench.mirror.next_deadline(), Some(Millis(0)));
-        assert_eq!(bench.take(), None);
-        calls += 1;
-    }
-    assert_eq!(calls, 50_000_usize.div_ceil(16_500));
-    assert_eq!(bench.mirror.counters().skips.cooldown, 50_000);
-    assert!(bench.mirror.next_deadline() > Some(bench.now.at));
 }
 
 #[test]
