@@ -10,10 +10,12 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::lab::wait_until;
+use crate::{lab::wait_until, vm};
 
 /// How long a daemon may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Nothing of the system's, and dummies in its place.
+const DUMMIES: [&str; 2] = ["--enable-dummy=override", "--disable-system"];
 /// Where Debian puts the schema of the Open_vSwitch database.
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 
@@ -21,6 +23,8 @@ const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 #[derive(Debug)]
 pub struct DummySwitch {
     directory: TempDir,
+    /// Which devices ovs-vswitchd has.
+    devices: &'static [&'static str],
     database: Child,
     vswitchd: Option<Child>,
 }
@@ -64,6 +68,19 @@ impl DummySwitch {
     /// # Errors
     /// Where Open vSwitch is not installed or does not start.
     pub fn start() -> Result<Self, DummySwitchError> {
+        Self::start_with(&DUMMIES, &[])
+    }
+
+    /// Starts both daemons with the system's devices; the settings are those of the Open_vSwitch
+    /// table.
+    pub(crate) fn start_on_system(settings: &[&str]) -> Result<Self, DummySwitchError> {
+        Self::start_with(&[], settings)
+    }
+
+    fn start_with(
+        devices: &'static [&'static str],
+        settings: &[&str],
+    ) -> Result<Self, DummySwitchError> {
         let directory = tempfile::Builder::new().prefix("ovs-").tempdir()?;
         let database = directory.path().join("conf.db");
         run(Command::new("ovsdb-tool")
@@ -79,11 +96,16 @@ impl DummySwitch {
         )?;
         let mut switch = Self {
             directory,
+            devices,
             database: server,
             vswitchd: None,
         };
         listening(&socket)?;
         switch.vsctl(&["--no-wait", "init"])?;
+        if !settings.is_empty() {
+            let set = ["--no-wait", "set", "Open_vSwitch", "."];
+            switch.vsctl(&[&set, settings].concat())?;
+        }
         switch.start_vswitchd()?;
         Ok(switch)
     }
@@ -121,7 +143,7 @@ impl DummySwitch {
         let vswitchd = daemon(
             self.directory.path(),
             Command::new("ovs-vswitchd")
-                .args(["--enable-dummy=override", "--disable-system"])
+                .args(self.devices)
                 .arg(self.remote()),
             "ovs-vswitchd",
         )?;
@@ -191,7 +213,7 @@ impl DummySwitch {
         let mut command = Command::new("ovs-vsctl");
         command
             .arg(format!("--db={}", self.remote()))
-            .arg(format!("--timeout={}", PATIENCE.as_secs()))
+            .arg(format!("--timeout={}", vm::patience(PATIENCE).as_secs()))
             .args(arguments);
         run(&mut command)
     }

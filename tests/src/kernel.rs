@@ -1,12 +1,6 @@
 //! The eBPF programs in the running kernel, for tests: by `BPF_PROG_TEST_RUN`, and on a veth pair.
 
-use std::{
-    env, io,
-    os::fd::{AsRawFd as _, OwnedFd},
-    path::PathBuf,
-    process::Command,
-    time::Duration,
-};
+use std::{env, io, path::PathBuf, process::Command, time::Duration};
 
 use anyhow::{Context, ensure};
 use aya::{
@@ -18,11 +12,8 @@ use neighsteer_common::{
     Policy, Verdict,
     abi::{self, CounterKey, CounterValue, Direction, ObservedVerdict, Settings},
 };
-use nix::sys::socket::{
-    AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, sendto, socket,
-};
 
-use crate::{frames::hex, lab::wait_until};
+use crate::{frames::hex, lab::wait_until, packet_socket::PacketSocket};
 
 /// The object that ships.
 pub const SHIPPED: &str = "neighsteer.bpf.o";
@@ -228,8 +219,7 @@ fn no_program(name: &str) -> String {
 /// ordinary way, which takes the outer tag off before tc.
 pub struct ObservedVeth {
     sender: String,
-    socket: OwnedFd,
-    address: LinkAddr,
+    socket: PacketSocket,
     programs: Programs,
 }
 
@@ -253,11 +243,9 @@ impl ObservedVeth {
         let ready = prepare(&sender, &receiver, &mut programs).inspect_err(|_| {
             let _ = ip(&format!("link del {sender}"));
         });
-        let (socket, address) = ready?;
         Ok(Self {
+            socket: ready?,
             sender,
-            socket,
-            address,
             programs,
         })
     }
@@ -269,12 +257,7 @@ impl ObservedVeth {
     /// Where the frame cannot be sent or does not arrive, alone, in time.
     pub fn verdict(&self, frame: &[u8]) -> anyhow::Result<(Verdict, u32)> {
         let before = self.programs.observed()?.frames;
-        sendto(
-            self.socket.as_raw_fd(),
-            frame,
-            &self.address,
-            MsgFlags::empty(),
-        )?;
+        self.socket.send(frame)?;
         let seen = wait_until(Duration::from_secs(5), "the frame", || {
             let seen = self
                 .programs
@@ -303,11 +286,7 @@ impl Drop for ObservedVeth {
     }
 }
 
-fn prepare(
-    sender: &str,
-    receiver: &str,
-    programs: &mut Programs,
-) -> anyhow::Result<(OwnedFd, LinkAddr)> {
+fn prepare(sender: &str, receiver: &str, programs: &mut Programs) -> anyhow::Result<PacketSocket> {
     for interface in [sender, receiver] {
         // No Router Solicitations and listener reports of the kernel's own.
         let path = format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6");
@@ -322,17 +301,7 @@ fn prepare(
     programs
         .load_tc("tc_observe")?
         .attach(receiver, TcAttachType::Ingress)?;
-    let address = nix::ifaddrs::getifaddrs()?
-        .filter(|address| address.interface_name == sender)
-        .find_map(|address| address.address?.as_link_addr().copied())
-        .with_context(|| format!("no link address on {sender}"))?;
-    let socket = socket(
-        AddressFamily::Packet,
-        SockType::Raw,
-        SockFlag::SOCK_CLOEXEC,
-        SockProtocol::EthAll,
-    )?;
-    Ok((socket, address))
+    Ok(PacketSocket::open(sender)?)
 }
 
 fn ip(arguments: &str) -> anyhow::Result<()> {

@@ -16,6 +16,8 @@ pub mod kernel;
 pub mod lab;
 pub mod mirroring;
 pub mod oracle;
+pub mod packet_socket;
 pub mod raw_database;
 pub mod report;
 pub mod southbound;
+pub mod vm;

@@ -12,6 +12,7 @@ use neighsteer_tests::{
     frames::{BRIDGE_MAC, hex},
     generate::{self, Case},
     kernel::{self, BENCH, ObservedVeth, Programs, SHIPPED},
+    vm,
 };
 use proptest::{
     prelude::*,
@@ -59,6 +60,7 @@ fn skipped() -> bool {
 }
 
 fn runner(cases: u32) -> TestRunner {
+    let cases = vm::cases(cases);
     TestRunner::new(Config {
         cases,
         max_global_rejects: cases,
@@ -154,7 +156,7 @@ fn a_tag_that_the_kernel_took_off_counts_as_in_the_native_verdict() {
     }
     let policy = POLICIES[2].unwrap();
     let veth = ObservedVeth::new(&policy).unwrap();
-    let mut tagged = 0;
+    let mut tagged: u32 = 0;
     let mut check = |name: &str, case: &Case| {
         let frame = case.on_the_wire();
         if !reaches_tc(&frame) {
@@ -166,17 +168,17 @@ fn a_tag_that_the_kernel_took_off_counts_as_in_the_native_verdict() {
             .unwrap_or_else(|error| panic!("{error:#}: {name} {case:?}"));
         assert_eq!(verdict, expected, "the kernel is left, of {name} {case:?}");
         assert_eq!(length as usize, frame.len(), "{name} {case:?}");
-        tagged += usize::from(case.outer_tag.is_some());
+        tagged += u32::from(case.outer_tag.is_some());
     };
     for entry in corpus::load().unwrap() {
         check(&entry.name, &entry.case);
     }
     let mut runner = TestRunner::default();
     let cases = generate::case();
-    for _ in 0..4_000 {
+    for _ in 0..vm::cases(4_000) {
         check("generated", &cases.new_tree(&mut runner).unwrap().current());
     }
-    assert!(tagged > 500, "{tagged}");
+    assert!(tagged > vm::cases(500), "{tagged}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod lint;
 mod progress;
 mod setup;
 mod test;
+mod vm;
 mod workspace;
 
 use std::process::ExitCode;
@@ -40,6 +41,8 @@ enum Verb {
     Demo(lab::DemoArgs),
     /// Run every test, tier by tier, and sum up
     Test(test::Args),
+    /// Run the tests of the kernel in virtual machines with other kernels
+    Vm(vm::Args),
     /// Check formatting, lints, docs, module rules, licences and forbidden phrases
     Lint(lint::Args),
     /// Measure, and print one report
@@ -67,6 +70,7 @@ fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Lab(args) => lab::lab(&workspace, &progress, &args),
         Verb::Demo(args) => lab::demo(&workspace, &progress, &args),
         Verb::Test(args) => test::run(&workspace, &progress, &args),
+        Verb::Vm(args) => vm::run(&workspace, &progress, &args),
         Verb::Lint(args) => lint::run(&workspace, &progress, &args),
         Verb::Bench(args) => bench::run(&workspace, &progress, &args),
         Verb::Fuzz(args) => fuzz::run(&workspace, &progress, &args),

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::vm;
+
 /// Why the lab could not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -184,6 +186,7 @@ fn poll<T, E: Display>(
     mut probe: impl FnMut() -> Result<std::result::Result<T, E>>,
 ) -> Result<T> {
     let start = Instant::now();
+    let deadline = vm::patience(deadline);
     let mut pause = Duration::from_millis(2);
     loop {
         let seen = match probe()? {

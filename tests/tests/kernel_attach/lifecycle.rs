@@ -8,6 +8,7 @@ use std::{
 
 use neighsteer::datapath::{self, AttachError, Hook, Mode, State};
 use neighsteer_common::{Decision, Kind, Policy};
+use neighsteer_tests::vm;
 
 use crate::rig::*;
 
@@ -104,13 +105,17 @@ fn no_frame_is_missed_or_counted_twice_while_programs_are_replaced() {
         options.clsact = clsact;
         datapath::attach(&options).unwrap();
         let stop = AtomicBool::new(false);
-        let sender = Sender::new();
+        let sender = sender();
         let sent = thread::scope(|scope| {
             let sending = scope.spawn(|| {
                 let frame = arp_reply(BRIDGE_MAC);
                 let mut sent = 0;
                 while !stop.load(Ordering::Relaxed) {
-                    sent += u64::from(sender.try_send(&frame));
+                    sent += u64::from(sender.try_send(&frame).unwrap());
+                    // An emulated processor does little else while frames come without a pause.
+                    if let Some(pause) = vm::pause() {
+                        thread::sleep(pause);
+                    }
                 }
                 sent
             });

@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    os::fd::AsRawFd,
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
@@ -11,14 +10,10 @@ use std::{
 use aya::util::KernelVersion;
 use neighsteer::datapath::{self, AttachOptions, Attached, Counter, Hook, Mode};
 use neighsteer_common::{Decision, Kind, Policy};
-use neighsteer_tests::{kernel, lab::wait_until};
+use neighsteer_tests::{kernel, lab::wait_until, packet_socket::PacketSocket};
 use nix::{
-    errno::Errno,
     mount::{MsFlags, mount},
     sched::{CloneFlags, unshare},
-    sys::socket::{
-        AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, sendto, socket,
-    },
 };
 
 /// The end that programs are attached to.
@@ -165,52 +160,14 @@ pub fn pin_names(mode: Mode) -> &'static [&'static str] {
     }
 }
 
+/// A socket on the outside.
+pub fn sender() -> PacketSocket {
+    PacketSocket::open(OUTSIDE).unwrap()
+}
+
 /// Sends a frame from the outside.
 pub fn send(frame: &[u8]) {
-    Sender::new().send(frame);
-}
-
-/// A packet socket (packet(7)) on the outside.
-pub struct Sender {
-    socket: std::os::fd::OwnedFd,
-    address: LinkAddr,
-}
-
-impl Sender {
-    pub fn new() -> Self {
-        let address = nix::ifaddrs::getifaddrs()
-            .unwrap()
-            .filter(|interface| interface.interface_name == OUTSIDE)
-            .find_map(|interface| interface.address?.as_link_addr().copied())
-            .unwrap();
-        let socket = socket(
-            AddressFamily::Packet,
-            SockType::Raw,
-            SockFlag::SOCK_CLOEXEC,
-            SockProtocol::EthAll,
-        )
-        .unwrap();
-        Self { socket, address }
-    }
-
-    pub fn send(&self, frame: &[u8]) {
-        assert!(self.try_send(frame), "the queue is full");
-    }
-
-    /// Says whether the frame left: the queue of a veth pair may be full.
-    pub fn try_send(&self, frame: &[u8]) -> bool {
-        let sent = sendto(
-            self.socket.as_raw_fd(),
-            frame,
-            &self.address,
-            MsgFlags::empty(),
-        );
-        match sent {
-            Ok(length) => length == frame.len(),
-            Err(Errno::ENOBUFS) => false,
-            Err(errno) => panic!("{errno}"),
-        }
-    }
+    sender().send(frame).unwrap();
 }
 
 pub fn ip(arguments: &[&str]) {

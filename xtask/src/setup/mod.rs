@@ -1,6 +1,8 @@
 //! `setup`: installs what is missing or, where it may not, names it.
 
+mod archive;
 mod debian;
+pub(crate) mod kernels;
 pub(crate) mod linker;
 mod requirements;
 pub(crate) mod tree;
@@ -56,6 +58,9 @@ pub(crate) fn run(
     } else {
         let toolchain = ensure(workspace, progress, Scope::Everything)?;
         tree::ensure(workspace, progress)?;
+        for kernel in kernels::Kernel::ALL {
+            kernels::ensure(workspace, progress, kernel)?;
+        }
         toolchain
     };
     let Toolchain { compiler, linker } = toolchain;
@@ -125,6 +130,9 @@ fn check(workspace: &Workspace) -> anyhow::Result<Toolchain> {
     })?;
     if !tree::is_there(workspace) {
         bail!(tree::missing());
+    }
+    if !kernels::are_there(workspace) {
+        bail!(kernels::missing());
     }
     Ok(Toolchain { compiler, linker })
 }

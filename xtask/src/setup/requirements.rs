@@ -31,7 +31,7 @@ const BUILD: [Requirement; 1] = [Requirement {
 }];
 
 /// What the lab and the tests run.
-const LAB: [Requirement; 7] = [
+const LAB: [Requirement; 9] = [
     Requirement {
         what: "Open vSwitch",
         packages: &["openvswitch-switch"],
@@ -73,6 +73,16 @@ const LAB: [Requirement; 7] = [
         what: "ethtool",
         packages: &["ethtool"],
         programs: &["ethtool"],
+    },
+    Requirement {
+        what: "QEMU",
+        packages: &["qemu-system-x86"],
+        programs: &["qemu-system-x86_64"],
+    },
+    Requirement {
+        what: "kmod",
+        packages: &["kmod"],
+        programs: &["depmod", "modprobe"],
     },
 ];
 

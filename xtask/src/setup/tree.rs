@@ -5,7 +5,6 @@
 //! lab starts the programs with the tree's own loader and libraries.
 
 use std::{
-    env,
     fs::{self, File},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -14,7 +13,7 @@ use std::{
 
 use anyhow::{Context as _, bail, ensure};
 
-use super::debian::Apt;
+use super::{archive, debian::Apt};
 use crate::{exec, progress::Progress, workspace::Workspace};
 
 /// Debian's name for the release; also the tree's.
@@ -111,9 +110,9 @@ fn make(folder: &Path, progress: &Progress) -> anyhow::Result<()> {
         .arg(format!("--include={}", PACKAGES.join(",")))
         .arg(RELEASE)
         .arg(&download)
-        .arg(archive()?)
+        .arg(archive::url()?)
         .env("LC_ALL", "C.UTF-8")
-        .envs(proxies());
+        .envs(archive::proxies());
     exec::watched(&mut debootstrap, &step)?;
     for package in packages(&download.join("var/cache/apt/archives"))? {
         let name = package.file_name().unwrap_or_default().to_string_lossy();
@@ -151,7 +150,7 @@ fn packages(archives: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(packages)
 }
 
-fn remove(folder: &Path) -> anyhow::Result<()> {
+pub(super) fn remove(folder: &Path) -> anyhow::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(error).with_context(|| format!("cannot remove {}", folder.display()))
@@ -161,7 +160,7 @@ fn remove(folder: &Path) -> anyhow::Result<()> {
 }
 
 /// Bytes on disk.
-fn size(path: &Path) -> u64 {
+pub(super) fn size(path: &Path) -> u64 {
     let own = fs::symlink_metadata(path).map_or(0, |about| about.blocks() * 512);
     // A symbolic link is no folder of its own.
     let entries = fs::symlink_metadata(path)
@@ -176,88 +175,9 @@ fn size(path: &Path) -> u64 {
     own + below
 }
 
-/// The archive that this machine installs from: a mirror that it may use has all releases.
-fn archive() -> anyhow::Result<String> {
-    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let targets = exec::stdout(Command::new("apt-get").args([
-        "indextargets",
-        "--format",
-        "$(RELEASE) $(COMPONENT) $(REPO_URI)",
-        "Created-By: Packages",
-    ]))?;
-    own_archive(&release, &targets).context(
-        "apt's sources name no archive of Debian's main packages that debootstrap could use",
-    )
-}
-
-/// Picks it from /etc/os-release and lines of `RELEASE COMPONENT URI`.
-fn own_archive(os_release: &str, targets: &str) -> Option<String> {
-    let field = |name: &str| {
-        let line = os_release
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?;
-        Some(line.trim_matches('"'))
-    };
-    if field("ID") != Some("debian") {
-        return None;
-    }
-    let own = field("VERSION_CODENAME")?;
-    targets.lines().find_map(|line| {
-        let mut words = line.split_whitespace();
-        let (release, component, uri) = (words.next()?, words.next()?, words.next()?);
-        let is_own = [own, "stable", "oldstable"].contains(&release);
-        let usable = ["http://", "https://", "file:"];
-        let is_usable = usable.iter().any(|scheme| uri.starts_with(scheme));
-        (is_own && component == "main" && is_usable).then(|| uri.to_owned())
-    })
-}
-
-/// Apt's proxies, for the programs that debootstrap fetches with; those of the environment hold.
-fn proxies() -> Vec<(&'static str, String)> {
-    let said = exec::stdout(Command::new("apt-config").args([
-        "shell",
-        "http_proxy",
-        "Acquire::http::Proxy",
-        "https_proxy",
-        "Acquire::https::Proxy",
-    ]));
-    let said = said.unwrap_or_default();
-    ["http_proxy", "https_proxy"]
-        .into_iter()
-        .filter(|name| env::var_os(name).is_none())
-        .filter_map(|name| {
-            let line = said.lines().find_map(|line| line.strip_prefix(name))?;
-            let proxy = line.strip_prefix('=')?.trim_matches('\'');
-            (!proxy.is_empty() && proxy != "DIRECT").then(|| (name, proxy.to_owned()))
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const DEBIAN: &str = "ID=debian\nVERSION_CODENAME=bookworm\n";
-
-    #[test]
-    fn the_archive_is_the_one_of_the_machines_own_release() {
-        let targets = "bookworm-security main http://localhost/security/\n\
-                       nodistro main https://localhost/\n\
-                       bookworm contrib http://localhost/contrib/\n\
-                       bookworm main mirror+file:/etc/apt/mirrors\n\
-                       bookworm main http://localhost/debian/\n";
-        assert_eq!(
-            own_archive(DEBIAN, targets).as_deref(),
-            Some("http://localhost/debian/")
-        );
-    }
-
-    #[test]
-    fn another_distributions_archive_is_not_taken() {
-        let ubuntu = "ID=ubuntu\nVERSION_CODENAME=noble\n";
-        assert_eq!(own_archive(ubuntu, "noble main http://localhost/\n"), None);
-        assert_eq!(own_archive(DEBIAN, "sid main http://localhost/\n"), None);
-    }
 
     #[test]
     fn a_tree_without_its_stamp_is_not_complete() {

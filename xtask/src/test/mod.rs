@@ -11,11 +11,11 @@ use std::{
 
 use anyhow::bail;
 
-use self::{
-    outcome::{Counts, Reader},
-    tiers::{Run, Tier},
+pub(crate) use self::outcome::{Counts, Reader};
+use self::tiers::{Run, Tier};
+use crate::{
+    build_ebpf, exec, progress::Progress, setup, setup::kernels::Kernel, vm, workspace::Workspace,
 };
-use crate::{build_ebpf, exec, progress::Progress, setup, workspace::Workspace};
 
 /// Arguments of `test`.
 #[derive(clap::Args)]
@@ -61,7 +61,7 @@ pub(crate) fn run(
     let mut rows = Vec::new();
     for run in tiers::plan(workspace.targets(), &args.tier) {
         let started = Instant::now();
-        let counts = run_tier(workspace, &run, args.filter.as_deref())?;
+        let counts = run_tier(workspace, progress, &run, args.filter.as_deref())?;
         rows.push(Row {
             tier: run.tier,
             counts,
@@ -75,8 +75,16 @@ pub(crate) fn run(
 }
 
 /// Runs one tier's tests and shows what they say.
-fn run_tier(workspace: &Workspace, run: &Run, filter: Option<&str>) -> anyhow::Result<Counts> {
+fn run_tier(
+    workspace: &Workspace,
+    progress: &Progress,
+    run: &Run,
+    filter: Option<&str>,
+) -> anyhow::Result<Counts> {
     println!("\n== {} ==", run.tier);
+    if run.tier == Tier::Vm {
+        return vm::tests(workspace, progress, &Kernel::ALL, filter);
+    }
     let mut cargo = workspace.cargo();
     cargo
         .args([
@@ -110,7 +118,7 @@ fn run_tier(workspace: &Workspace, run: &Run, filter: Option<&str>) -> anyhow::R
     Ok(counts)
 }
 
-/// Prints the table; the last line is the sum.
+/// Prints the table and the sum.
 fn sum_up(rows: &[Row]) -> ExitCode {
     let mut sum = Counts::default();
     println!(
@@ -128,6 +136,11 @@ fn sum_up(rows: &[Row]) -> ExitCode {
         );
         sum += *counts;
     }
+    verdict(sum)
+}
+
+/// Prints the sum, as the last line, and says whether all is well.
+pub(crate) fn verdict(sum: Counts) -> ExitCode {
     let skipped_in_ci = sum.skipped > 0 && env::var_os("CI").is_some_and(|value| value == "true");
     if skipped_in_ci {
         println!("\nunder CI=true a skipped test is a failure");

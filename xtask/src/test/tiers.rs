@@ -17,19 +17,29 @@ pub(crate) enum Tier {
     Kernel,
     /// Integration tests against real OVS and OVN (lab_*, ovs_*, ovsdb_*, openflow_*)
     Lab,
+    /// The kernel tier again, and tests of the kernel's own Open vSwitch datapath (vm_*), in virtual
+    /// machines with other kernels
+    Vm,
 }
 
 /// Prefixes of the files whose tests start real daemons.
 const LAB_PREFIXES: [&str; 4] = ["lab_", "ovs_", "ovsdb_", "openflow_"];
 
 impl Tier {
-    const ALL: [Self; 5] = [Self::Unit, Self::Doc, Self::Pure, Self::Kernel, Self::Lab];
+    const ALL: [Self; 6] = [
+        Self::Unit,
+        Self::Doc,
+        Self::Pure,
+        Self::Kernel,
+        Self::Lab,
+        Self::Vm,
+    ];
 
     /// How many tests of the tier may run at once on a machine of two cores: each lab is a handful
     /// of busy daemons.
     pub(crate) fn threads(self) -> usize {
         match self {
-            Self::Unit | Self::Doc | Self::Pure | Self::Kernel => 2,
+            Self::Unit | Self::Doc | Self::Pure | Self::Kernel | Self::Vm => 2,
             Self::Lab => 1,
         }
     }
@@ -38,6 +48,8 @@ impl Tier {
     fn of(test: &str) -> Self {
         if test.starts_with("kernel_") {
             Self::Kernel
+        } else if test.starts_with("vm_") {
+            Self::Vm
         } else if LAB_PREFIXES.iter().any(|prefix| test.starts_with(prefix)) {
             Self::Lab
         } else {
@@ -54,6 +66,7 @@ impl fmt::Display for Tier {
             Self::Pure => "pure",
             Self::Kernel => "kernel",
             Self::Lab => "lab",
+            Self::Vm => "vm",
         })
     }
 }
@@ -78,6 +91,11 @@ pub(crate) fn plan(targets: &[Target], asked: &[Tier]) -> Vec<Run> {
                 Tier::Unit => vec!["--lib".to_owned(), "--bins".to_owned()],
                 Tier::Doc => vec!["--doc".to_owned()],
                 Tier::Pure | Tier::Kernel | Tier::Lab => integration_tests(targets, tier),
+                // Those of the other tier run there as well.
+                Tier::Vm => [Tier::Kernel, Tier::Vm]
+                    .into_iter()
+                    .flat_map(|tier| integration_tests(targets, tier))
+                    .collect(),
             },
         })
         .filter(|run| !run.selection.is_empty())

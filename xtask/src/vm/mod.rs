@@ -1,0 +1,138 @@
+//! `vm`: the tests that say something about a kernel, on kernels other than this machine's.
+//!
+//! QEMU emulates the machine. It boots one of [`kernels`], sees this machine's files read-only below
+//! a layer in its memory, runs the tests that this machine has built, and writes what they say to a
+//! serial port.
+
+mod initramfs;
+mod machine;
+mod programs;
+mod results;
+
+use std::{
+    fs::{self, File},
+    process::ExitCode,
+    time::Instant,
+};
+
+use anyhow::Context as _;
+
+use self::{
+    machine::{End, Machine},
+    results::Results,
+};
+use crate::{
+    build_ebpf,
+    progress::Progress,
+    setup::{self, Scope, kernels, kernels::Kernel},
+    test::{self, Counts},
+    workspace::Workspace,
+};
+
+/// Arguments of `vm`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Run the tests of the kernel on other kernels, one after the other
+    Run {
+        /// Run only these kernels
+        #[arg(long, value_enum, value_delimiter = ',')]
+        kernel: Vec<Kernel>,
+        /// Run only tests whose name contains this text
+        #[arg(long, value_name = "TEXT")]
+        filter: Option<String>,
+    },
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// When the set-up or a build fails, or QEMU cannot be run; failed tests are in the exit code.
+pub(crate) fn run(
+    workspace: &Workspace,
+    progress: &Progress,
+    args: &Args,
+) -> anyhow::Result<ExitCode> {
+    let Verb::Run { kernel, filter } = &args.verb;
+    let toolchain = setup::ensure(workspace, progress, Scope::Everything)?;
+    build_ebpf::build(workspace, progress, &toolchain, &[])?;
+    let kernels = match kernel.is_empty() {
+        true => &Kernel::ALL,
+        false => kernel.as_slice(),
+    };
+    let counts = tests(workspace, progress, kernels, filter.as_deref())?;
+    Ok(test::verdict(counts))
+}
+
+/// Builds the tests of the tier and runs them on each of the kernels.
+///
+/// # Errors
+/// When a build fails, a kernel cannot be had, or QEMU cannot be run.
+pub(crate) fn tests(
+    workspace: &Workspace,
+    progress: &Progress,
+    kernels: &[Kernel],
+    filter: Option<&str>,
+) -> anyhow::Result<Counts> {
+    let folder = workspace.target().join("vm");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    // Another xtask's machines read what this one would write: it goes first.
+    let lock = folder.join("lock");
+    let _lock = File::create(&lock)
+        .and_then(|file| file.lock().map(|()| file))
+        .with_context(|| format!("cannot lock {}", lock.display()))?;
+    let share = programs::lay_out(workspace, progress)?;
+    let mut sum = Counts::default();
+    for kernel in kernels {
+        let unpacked = kernels::ensure(workspace, progress, *kernel)?;
+        println!("\n-- kernel {kernel} ({}) --", unpacked.release);
+        let folder = folder.join(kernel.to_string());
+        let machine = Machine::prepare(&folder, &unpacked, &share, workspace, filter)?;
+        let log = machine.log().to_owned();
+        let started = Instant::now();
+        let mut results = Results::default();
+        let end = machine.run(|line| {
+            if let Some(shown) = results.take(line) {
+                println!("{shown}");
+            }
+        })?;
+        let mut counts = results.counts();
+        if let Some(reason) = failure(&end, &results) {
+            // What the machine took with it has no line of its own.
+            counts.failed += 1;
+            println!("kernel {kernel}: {reason}; the end of {}:", log.display());
+            print!("{}", machine::tail(&log));
+        }
+        println!(
+            "kernel {kernel}: {} passed, {} failed, {} skipped in {:.0} s",
+            counts.passed,
+            counts.failed,
+            counts.skipped,
+            started.elapsed().as_secs_f64()
+        );
+        sum += counts;
+    }
+    Ok(sum)
+}
+
+/// What is wrong with a machine's end, if anything.
+fn failure(end: &End, results: &Results) -> Option<String> {
+    let during = match results.running() {
+        Some(program) => format!("while {program} ran"),
+        None => "before its first test".to_owned(),
+    };
+    match end {
+        End::Off if results.are_complete() => None,
+        End::Off => Some(format!("the machine went off {during}")),
+        End::Died(status) => Some(format!("QEMU ended with {status} {during}")),
+        End::Silent(time) => Some(format!(
+            "the machine said nothing for {} s {during}",
+            time.as_secs()
+        )),
+    }
+}
