@@ -91,19 +91,22 @@ pub(super) fn decide(truth: &Truth, row: Option<&StoredRow>, ages: Ages, times: 
     if times.latest < due {
         return Need::Nothing(Skip::Cooldown, Some(due));
     }
-    // By the clock that rows are stamped with, some time has to pass as well: where it is behind the
-    // one that ages are judged by, a row would be due again as soon as it is written.
+    // A row whose source's does not age, or has none, is due again and again. Some time has to pass
+    // by the clock that rows are stamped with as well: where that is behind the one that ages are
+    // judged by, the row would be due as soon as it is written.
+    let pause = match ages.source {
+        Some(_) => 0,
+        None => ages.cooldown / 4,
+    };
     let stamp = times.earliest.max(source);
-    let worth = row.timestamp.saturating_add_unsigned(ages.cooldown / 4);
-    if stamp <= row.timestamp || stamp < worth {
+    let worth = row.timestamp.saturating_add_unsigned(pause.max(1));
+    if stamp < worth {
         let skip = if stamp <= row.timestamp {
             Skip::Newer
         } else {
             Skip::Cooldown
         };
-        let wait = worth
-            .max(row.timestamp.saturating_add(1))
-            .saturating_sub(stamp);
+        let wait = worth.saturating_sub(stamp);
         return Need::Nothing(skip, Some(times.latest.saturating_add(wait)));
     }
     Need::Refresh(row.uuid)

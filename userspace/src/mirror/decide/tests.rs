@@ -121,3 +121,32 @@ fn a_row_of_another_datapath_is_left_alone() {
         Need::Nothing(Skip::OtherDatapath, None)
     );
 }
+
+/// Where the node's clock is ahead, ages are judged by another clock than the one rows are stamped with.
+#[test]
+fn a_row_that_is_always_due_is_not_written_again_at_once() {
+    const HOUR: i64 = 3_600_000;
+    let truth = Truth {
+        mac: RIGHT,
+        timestamp: 0,
+        text: None,
+    };
+    let behind = Times {
+        earliest: NOW - HOUR,
+        ..times()
+    };
+    for (age, expected) in [
+        (0, Need::Nothing(Skip::Newer, Some(NOW + 37_500))),
+        (1, Need::Nothing(Skip::Cooldown, Some(NOW + 37_499))),
+        (37_500, Need::Refresh(ROW)),
+    ] {
+        let row = StoredRow {
+            uuid: ROW,
+            timestamp: NOW - HOUR - age,
+            mac: Some(RIGHT),
+            elsewhere: false,
+        };
+        let need = decide(&truth, Some(&row), ONLY_FOLLOWER_AGES, behind);
+        assert_eq!(need, expected, "{age}");
+    }
+}

@@ -180,12 +180,12 @@ impl Mirror {
                 if row.mac.is_none() {
                     self.counters.bad_rows.count(RowSkip::BadMac);
                 }
-                self.clock.observe(row.timestamp, live, now);
+                self.observe(row.timestamp, live, now);
                 let text = Arc::clone(&row.ip_text);
                 self.table.put_source(row.ip, stored, text);
             }
             Place::Follower(slot) => {
-                self.clock.observe(row.timestamp, false, now);
+                self.observe(row.timestamp, false, now);
                 self.put_follower(row.ip, slot, stored);
                 self.holds.there(Key { ip: row.ip, slot });
             }

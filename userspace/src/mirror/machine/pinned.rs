@@ -27,6 +27,10 @@ pub(super) struct Pins {
     macs: Arc<BTreeMap<IpAddr, Mac>>,
     /// How many of the followers' rows for them are right.
     right: usize,
+    /// By which clocks their rows were judged, at the lowest since they were all looked at: the one
+    /// that rows are stamped with and the one that their ages are judged by, as offsets from the
+    /// monotonic one.
+    clocks: Option<[i64; 2]>,
 }
 
 impl Pins {
@@ -121,6 +125,31 @@ impl Mirror {
             return Some(ip.to_string().into());
         }
         Some(self.table.truth(ip)?.spell(ip))
+    }
+
+    /// Learns from a row's timestamp what the server's clock reads. Where that is later than was
+    /// thought, nodes' rows may be due before the instants that they wait for.
+    pub(super) fn observe(&mut self, timestamp: i64, live: bool, now: Now) {
+        self.clock.observe(timestamp, live, now);
+        if self.pins.len() == 0 {
+            return;
+        }
+        let at = i64::try_from(now.at.0).unwrap_or(i64::MAX);
+        let clocks =
+            [self.clock.fresh(now), self.clock.latest(now)].map(|it| it.saturating_sub(at));
+        let [fresh, latest] = self.pins.clocks.unwrap_or(clocks);
+        let [fresh_now, latest_now] = clocks;
+        let rise = fresh_now
+            .saturating_sub(fresh)
+            .max(latest_now.saturating_sub(latest));
+        if rise > i64::try_from(self.settings.clock_tolerance_ms).unwrap_or(i64::MAX) {
+            self.pins.clocks = Some(clocks);
+            for ip in self.pins.macs.keys() {
+                self.agenda.push(*ip, Cause::Settle);
+            }
+        } else {
+            self.pins.clocks = Some([fresh.min(fresh_now), latest.min(latest_now)]);
+        }
     }
 
     /// Puts a follower's row into the table.

@@ -106,6 +106,22 @@ fn a_node_whose_clock_is_an_hour_ahead_dates_no_row_in_the_future_and_writes_no_
 }
 
 #[test]
+fn rows_that_were_dated_by_an_old_row_of_the_source_are_due_once_a_fresh_one_is_seen() {
+    let mut bench = Bench::synced(members("src", &["a"]));
+    bench.put("src", "192.0.2.1", Some(MAC_A), bench.now.wall_ms - 250_000);
+    bench.pin(&[(NODE, MAC_A)]);
+    bench.settle();
+    assert_eq!(
+        bench.row("a", NODE).unwrap().timestamp,
+        bench.now.wall_ms - 250_000
+    );
+    bench.learn("src", "192.0.2.2", MAC_A);
+    let written = bench.run(1_000);
+    assert!(written.contains(&(Reason::Refresh, 1)), "{written:?}");
+    assert!(bench.row("a", NODE).unwrap().timestamp >= bench.now.wall_ms - 1_000);
+}
+
+#[test]
 fn a_node_whose_clock_is_an_hour_behind_dates_rows_by_the_sources() {
     let mut bench = Bench::synced(members("src", &["a"]));
     bench.now.wall_ms -= 3_600_000;
