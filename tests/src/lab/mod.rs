@@ -54,7 +54,7 @@ pub use self::namespace::Namespace;
 pub use self::network::*;
 pub use self::northbound::SecondaryLocalnet;
 pub use self::packet::Capture;
-pub use self::peers::{Manifests, PeerNode, node_manifest};
+pub use self::peers::{Manifests, PeerNode, node_manifest, uplink_manifest};
 pub use self::programs::{OvnVersion, VERSION_VARIABLE, Versions};
 pub use self::rows::MacBinding;
 pub use self::static_rows::StaticBinding;

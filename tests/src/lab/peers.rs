@@ -161,6 +161,29 @@ pub fn node_manifest(name: &str, chassis: &str, mac: Mac, ipv4: Ipv4Addr, ipv6: 
     })
 }
 
+/// An UplinkState object, as far as it matters here: a node's end of the uplink `up`.
+#[must_use]
+pub fn uplink_manifest(
+    node: &str,
+    bridge: &str,
+    mac: Mac,
+    ipv4: Ipv4Addr,
+    ipv6: Ipv6Addr,
+) -> Value {
+    json!({
+        "apiVersion": "k8s.ovn.org/v1alpha1",
+        "kind": "UplinkState",
+        "metadata": {"name": format!("up.{node}")},
+        "spec": {"uplinkName": "up", "nodeName": node},
+        "status": {
+            "type": "OVSBridge",
+            "ovsBridge": {"name": bridge},
+            "macAddress": mac.to_string(),
+            "ipAddresses": [format!("{ipv4}/16"), format!("{ipv6}/64")],
+        },
+    })
+}
+
 /// A directory of manifests, one file a node: what `--nodes` is directed at.
 #[derive(Debug)]
 pub struct Manifests {

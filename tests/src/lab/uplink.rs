@@ -31,6 +31,25 @@ impl Lab {
     /// # Errors
     /// When it was done before, or OVN does not follow.
     pub fn move_to_uplink(&self, networks: &[u16]) -> Result<()> {
+        self.add_uplink_bridge(&format!("{UPLINK_NETWORK}:{UPLINK_BRIDGE}"))?;
+        self.move_more_to_uplink(networks)
+    }
+
+    /// The same, each by a physical network of its own name, as OVN-Kubernetes does for networks that
+    /// name an uplink.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn move_to_named_uplink(&self, networks: &[u16]) -> Result<()> {
+        let mappings = networks
+            .iter()
+            .map(|id| format!("{}:{UPLINK_BRIDGE}", Network(*id).name()));
+        let mappings: Vec<String> = mappings.collect();
+        self.add_uplink_bridge(&mappings.join(","))?;
+        self.move_networks(networks, Network::name)
+    }
+
+    fn add_uplink_bridge(&self, mappings: &str) -> Result<()> {
         let uplink = self.second_uplink();
         let peer = format!("{uplink}p");
         self.node.ip(&veth(&uplink, &peer, &self.external))?;
@@ -39,10 +58,9 @@ impl Lab {
              fail_mode=standalone other_config:hwaddr=\"{BRIDGE_MAC}\" \
              other_config:disable-in-band=true -- add-port {UPLINK_BRIDGE} {uplink} \
              -- set open . external_ids:ovn-bridge-mappings=\
-             \"{PHYSICAL_NETWORK}:{BRIDGE},{UPLINK_NETWORK}:{UPLINK_BRIDGE}\""
+             \"{PHYSICAL_NETWORK}:{BRIDGE},{mappings}\""
         );
-        self.vsctl(text.split_whitespace())?;
-        self.move_more_to_uplink(networks)
+        self.vsctl(text.split_whitespace()).map(drop)
     }
 
     /// Moves further UDNs there.
@@ -50,10 +68,14 @@ impl Lab {
     /// # Errors
     /// When OVN does not follow.
     pub fn move_more_to_uplink(&self, networks: &[u16]) -> Result<()> {
+        self.move_networks(networks, |_| UPLINK_NETWORK.to_owned())
+    }
+
+    fn move_networks(&self, networks: &[u16], physical: impl Fn(Network) -> String) -> Result<()> {
         for network in networks {
             let name = Network(*network).localnet_port();
             self.with_database(Daemon::Northbound, |northbound| {
-                let options = map([("network_name", UPLINK_NETWORK.to_owned())]);
+                let options = map([("network_name", physical(Network(*network)))]);
                 northbound.transact(vec![json!({
                     "op": "update", "table": "Logical_Switch_Port",
                     "where": [["name", "==", name]], "row": {"options": options},

@@ -6,4 +6,5 @@ mod reach;
 #[expect(dead_code, reason = "the other tests with an agent use more of it")]
 mod rig;
 mod support;
+mod uplink;
 mod wedge;

@@ -1,6 +1,6 @@
 //! Pods reach other nodes without a word on the wire.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use neighsteer::ids::Mac;
 use neighsteer_tests::lab::{BRIDGE_MAC, Lab, Network};
@@ -128,5 +128,73 @@ fn another_strategy_leaves_no_moment_in_which_a_follower_has_no_row() {
 
     let _agent = nodes.agent(&["--node-bindings", "static"]);
     nodes.wait_for_static_rows();
+    nodes.masquerade_rows_are_untouched();
+}
+
+#[test]
+fn without_a_word_of_nodes_the_agent_steers_and_mirrors_and_deletes_no_row() {
+    let nodes = Nodes::on(Rig::build(Lab::builder(), 3, &[3]), 2);
+    let agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+    drop(agent);
+    let rows = nodes.written();
+
+    // Nobody listens there.
+    let kubeconfig = nodes.rig.lab.directory().join("kubeconfig");
+    std::fs::write(&kubeconfig, KUBECONFIG).unwrap();
+    let kubeconfig = kubeconfig.to_str().unwrap();
+    let flags = ["--nodes", "kubernetes", "--kubeconfig", kubeconfig];
+    let _agent = nodes.rig.agent(&[&crate::rig::STEER[..], &flags].concat());
+    let host = IpAddr::V4(Ipv4Addr::new(172, 18, 7, 7));
+    nodes.rig.lab.add_external_host(host).unwrap();
+    nodes
+        .rig
+        .wait_for_status("steering without nodes", |status| {
+            let source = &status["nodes"]["source"];
+            let waits = source["synced"] == false && source["last_error"].is_string();
+            let steers = status["settled"] == true && status["mirror"]["br-ex"]["synced"] == true;
+            (waits && steers).then_some(())
+        });
+    assert!(
+        nodes
+            .rig
+            .lab
+            .ping(Network(3), host, PING)
+            .unwrap()
+            .is_some()
+    );
+    nodes.rig.wait_for_bindings(host, &[0, 1, 2, 3]);
+    assert_eq!(nodes.written(), rows);
+}
+
+const KUBECONFIG: &str = "\
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: 'https://127.0.0.1:9'}}]
+users: [{name: u, user: {token: t}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+current-context: c
+";
+
+#[test]
+fn a_node_with_a_malformed_annotation_keeps_its_rows_and_the_others_go_on() {
+    let mut nodes = Nodes::on(Rig::build(Lab::builder(), 2, &[]), 2);
+    let _agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+
+    let mut broken = nodes.peers[0].manifest();
+    broken["metadata"]["annotations"]["k8s.ovn.org/l3-gateway-config"] = "{\"default\":".into();
+    nodes
+        .manifests
+        .write(&nodes.peers[0].name(), &broken)
+        .unwrap();
+    nodes.peers[1].set_mac(NEW_MAC).unwrap();
+    nodes.manifests.put(&nodes.peers[1]).unwrap();
+    nodes.wait_for_static_rows();
+    let named = nodes.rig.wait_for_status("a warning", |status| {
+        let warnings = status["nodes"]["warnings"].as_array()?;
+        warnings.iter().find_map(|it| Some(it.as_str()?.to_owned()))
+    });
+    assert!(named.contains(&nodes.peers[0].name()), "{named}");
     nodes.masquerade_rows_are_untouched();
 }
