@@ -438,11 +438,12 @@ fn members(
     config: &AgentConfig,
     nodes: Option<&NodeBindings>,
 ) -> GroupMembers {
-    let known = nodes.and_then(|nodes| nodes.node_ips(&group.bridge));
-    let node_ips = match known {
-        Some(known) => known | &config.node_addresses,
-        None => config.node_addresses.clone(),
-    };
+    let mut node_ips = config.node_addresses.clone();
+    node_ips.extend(
+        nodes
+            .into_iter()
+            .flat_map(|nodes| nodes.node_ips(&group.bridge)),
+    );
     let pins = nodes.map(|nodes| nodes.pins(&group.bridge));
     GroupMembers::of(group, Arc::new(node_ips)).with_pinned(pins.unwrap_or_default())
 }

@@ -106,7 +106,15 @@ impl NodeBindings {
         let (rows, topology) = (model.rows(), model.topology());
         let remembered = self.rows.remembered();
         let mut targets = targets(rows, topology, &remembered);
-        targets.retain(|target| target.bridge.as_deref().is_none_or(&active));
+        for target in &mut targets {
+            let left = target
+                .bridge
+                .as_deref()
+                .is_some_and(|bridge| !active(bridge));
+            if left && !target.treatment.is_urgent() {
+                target.treatment = Treatment::Paused;
+            }
+        }
         if self.feed.is_none() {
             // Whoever was never told of nodes has no rows but those that an earlier run recorded.
             targets.retain(|target| remembered.contains(&target.port));
@@ -198,11 +206,17 @@ impl NodeBindings {
         self.pins.get(bridge).cloned().unwrap_or_default()
     }
 
-    /// The addresses of nodes, which a bridge's mirror leaves alone.
+    /// The addresses of nodes, which a bridge's mirror leaves alone: but for those whose MAC cannot be
+    /// told. A follower that has no row for such a one learns it as any neighbour's; one that has a
+    /// static row goes by that.
     #[must_use]
-    pub fn node_ips(&self, bridge: &str) -> Option<&BTreeSet<IpAddr>> {
-        let bridges = &self.wanted.as_ref()?.bridges;
-        Some(&bridges.get(bridge)?.node_ips)
+    pub fn node_ips(&self, bridge: &str) -> BTreeSet<IpAddr> {
+        let bridges = self.wanted.as_ref().map(|wanted| &wanted.bridges);
+        let Some(bindings) = bridges.and_then(|bridges| bridges.get(bridge)) else {
+            return BTreeSet::new();
+        };
+        let untold: BTreeSet<IpAddr> = bindings.untold().collect();
+        &bindings.node_ips - &untold
     }
 
     /// Goes on with a change of strategy, once the rows of the next one are there: `pinned` says for a

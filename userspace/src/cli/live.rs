@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use tokio::task::JoinHandle;
+use tokio::{task::JoinHandle, time::timeout};
 
 use crate::{
     agent::{
-        Connection,
+        Connection, chain,
         databases::{
             MAC_BINDING, MAC_BINDING_COLUMNS, STATIC_MAC_BINDING, STATIC_MAC_BINDING_COLUMNS,
             external_ids, request,
@@ -16,8 +16,8 @@ use crate::{
     },
     mirror::{BindingRow, GroupMembers, Member},
     ovsdb::{
-        Change, Clause, Client, Monitor, MonitorCondition, MonitorRequest, Operation, Options,
-        Remote, Snapshot, TableRequest, TransactError,
+        Change, Clause, Client, Event, Monitor, MonitorCondition, MonitorRequest, Operation,
+        Options, Remote, Snapshot, TableRequest, TransactError,
     },
     rows::{Database, Table},
     statics::{StaticRow, Target},
@@ -128,8 +128,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// A writer to the northbound database.
-    pub(super) fn to_northbound(connection: &Connection) -> Self {
+    /// A writer to the northbound database, once it is connected.
+    ///
+    /// # Errors
+    /// Where the database does not answer.
+    pub(super) async fn to_northbound(connection: &Connection) -> anyhow::Result<Self> {
         let options = Options {
             connect_timeout: PATIENCE,
             tls: connection.tls.clone(),
@@ -139,12 +142,31 @@ impl Writer {
                 MonitorRequest::new(),
             )
         };
-        let (client, monitor, driver) = Client::connect(options);
-        Self {
-            client,
-            _monitor: monitor,
-            task: tokio::spawn(driver.run()),
+        let (client, mut monitor, driver) = Client::connect(options);
+        let task = tokio::spawn(driver.run());
+        let mut last = None;
+        let connected = timeout(PATIENCE, async {
+            loop {
+                match monitor.next().await {
+                    Some(Event::Synced(_)) => return true,
+                    Some(Event::Changes(_)) => {}
+                    Some(Event::Disconnected { error }) => last = Some(error),
+                    None => return false,
+                }
+            }
+        });
+        if connected.await == Ok(true) {
+            return Ok(Self {
+                client,
+                _monitor: monitor,
+                task,
+            });
         }
+        let why = last.map(|error| format!(": {}", chain(&*error)));
+        anyhow::bail!(
+            "the northbound database takes no transaction{}",
+            why.unwrap_or_default()
+        )
     }
 
     /// Carries out a transaction.

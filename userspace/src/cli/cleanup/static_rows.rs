@@ -44,7 +44,7 @@ async fn delete(args: &CleanupArgs, recorded: BTreeSet<Arc<str>>) -> anyhow::Res
     if deletions.is_empty() {
         return Ok(0);
     }
-    let database = live::Writer::to_northbound(&connection);
+    let database = live::Writer::to_northbound(&connection).await?;
     for chunk in deletions.chunks(CHUNK) {
         let operations: Vec<_> = chunk.iter().map(operation).collect();
         let deleted = database.transact(&operations).await;
