@@ -54,7 +54,7 @@ fn a_follower_that_becomes_the_source_keeps_its_rows_right_and_gets_no_new_one()
     let rig = Rig::build(Lab::builder(), 4, &[]);
     rig.lab.move_to_named_uplink(&[2, 3, 4]).unwrap();
     // At the uplink nodes have other MACs than on the default network, where this test has none.
-    let mut nodes = Nodes::on(rig, 0);
+    let mut nodes = Nodes::on_bare(rig, 0);
     let [first, second] = [1, 2].map(|number| nodes.rig.lab.add_peer_node(number).unwrap());
     let [one, other, third] = [1, 2, 3].map(|last| Mac([0x02, 0xee, 0, 0, 0, last]));
     let own = uplink_manifest(NODE, UPLINK_BRIDGE, BRIDGE_MAC, NODE_IPV4, NODE_IPV6);
