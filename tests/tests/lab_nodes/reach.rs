@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use neighsteer::ids::Mac;
-use neighsteer_tests::lab::{BRIDGE_MAC, Lab, Network};
+use neighsteer_tests::lab::{BRIDGE_MAC, Lab, Network, wait_until};
 
 use crate::{
-    rig::{PING, Rig},
+    rig::{PATIENCE, PING, Rig},
     support::Nodes,
 };
 
@@ -107,7 +107,7 @@ fn another_strategy_leaves_no_moment_in_which_a_follower_has_no_row() {
     let agent = nodes.agent(&["--node-bindings", "dynamic"]);
     let wanted = nodes.wanted();
     let addresses = nodes.addresses();
-    neighsteer_tests::lab::wait_until(crate::rig::PATIENCE, "the static rows to go", || {
+    wait_until(PATIENCE, "the static rows to go", || {
         // In this order: a row that goes meanwhile has its successor already.
         let written = nodes.written();
         let learnt = nodes.learnt(&addresses);
@@ -197,4 +197,36 @@ fn a_node_with_a_malformed_annotation_keeps_its_rows_and_the_others_go_on() {
     });
     assert!(named.contains(&nodes.peers[0].name()), "{named}");
     nodes.masquerade_rows_are_untouched();
+}
+
+#[test]
+fn what_the_source_knows_of_nodes_by_itself_is_missing_at_no_follower() {
+    let nodes = Nodes::on(Rig::build(Lab::builder(), 2, &[]), 1);
+    let of_node = nodes.peers[0].ipv4().to_string();
+    let bindings = || {
+        let directory = nodes.rig.lab.state_directory().display().to_string();
+        nodes.rig.run(&["bindings", "--state-dir", &directory])
+    };
+    for (strategy, pinned) in [("static", false), ("dynamic", true)] {
+        let _agent = nodes.agent(&["--node-bindings", strategy]);
+        match pinned {
+            false => nodes.wait_for_static_rows(),
+            true => nodes.wait_for_dynamic_rows(),
+        }
+        if !pinned {
+            nodes.rig.source_learns(&of_node);
+        }
+        nodes
+            .rig
+            .source_learns(if pinned { "172.18.7.8" } else { "172.18.7.7" });
+        wait_until(PATIENCE, "followers that lack nothing", || {
+            let output = bindings();
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            match output.status.code() {
+                Some(0) if text.contains("pinned") == pinned => Ok(()),
+                code => Err(format!("{code:?}: {text}")),
+            }
+        })
+        .unwrap();
+    }
 }

@@ -34,6 +34,8 @@ pub enum Command {
     Pause,
     /// Steer and mirror again.
     Resume,
+    /// What is known of nodes, by bridge: [`BridgeNodes`](super::node_bindings::BridgeNodes).
+    Nodes,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{config::NodeConfig, model::Model, static_rows::StaticRows};
 use crate::{
@@ -63,6 +63,15 @@ pub struct NodeBindingsStatus {
     pub static_rows: statics::Status,
     /// Static rows seen since the start that name no port.
     pub bad_rows: u64,
+}
+
+/// What is known of nodes on one bridge.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BridgeNodes {
+    /// The addresses that the mirror leaves alone.
+    pub node_ips: BTreeSet<IpAddr>,
+    /// The bindings that the mirror keeps.
+    pub pinned: BTreeMap<IpAddr, Mac>,
 }
 
 impl NodeBindings {
@@ -217,6 +226,15 @@ impl NodeBindings {
         };
         let untold: BTreeSet<IpAddr> = bindings.untold().collect();
         &bindings.node_ips - &untold
+    }
+
+    /// What is known of nodes on a bridge.
+    #[must_use]
+    pub fn of_bridge(&self, bridge: &str) -> BridgeNodes {
+        BridgeNodes {
+            node_ips: self.node_ips(bridge),
+            pinned: (*self.pins(bridge)).clone(),
+        }
     }
 
     /// Goes on with a change of strategy, once the rows of the next one are there: `pinned` says for a

@@ -21,7 +21,7 @@ pub mod topology;
 pub mod trace;
 mod watch;
 
-use std::{io::Write as _, process::ExitCode, sync::Arc};
+use std::{io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
@@ -135,6 +135,9 @@ pub struct LiveBindingsArgs {
     /// Where things are
     #[command(flatten)]
     pub connection: connection::ConnectionArgs,
+    /// Where the running agent is asked what it knows of nodes
+    #[command(flatten)]
+    pub state: connection::StateArgs,
 }
 
 /// Runs the command line and returns its exit code.
@@ -265,15 +268,13 @@ async fn show_bindings(
     let connection = args.connection.parse(live::PATIENCE)?;
     let model = live::model(&connection).await?;
     audit::chosen(model.topology(), args.bindings.bridge.as_deref())?;
-    let addresses = Arc::new(args.bindings.node_address.iter().copied().collect());
+    let nodes = nodes::AgentsNodes::ask(&args.state).await;
+    let addresses = args.bindings.node_address.iter().copied().collect();
     let all: Vec<(&str, GroupMembers)> = model
         .topology()
         .groups
         .iter()
-        .map(|group| {
-            let members = GroupMembers::of(group, Arc::clone(&addresses));
-            (&*group.bridge, members)
-        })
+        .map(|group| (&*group.bridge, nodes.members(group, &addresses)))
         .collect();
     let is_asked = |bridge: &str| args.bindings.bridge.as_ref().is_none_or(|it| it == bridge);
     // Sources of other bridges, too: what they know tells which rows were brought along from there.

@@ -1,12 +1,23 @@
 //! The flags that say what is known of the cluster's nodes, and what is done about their addresses.
 
-use std::path::PathBuf;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    path::PathBuf,
+    sync::Arc,
+};
 
+use super::connection::StateArgs;
 use crate::{
-    agent::NodeConfig,
+    agent::{
+        NodeConfig,
+        control::{Command, request},
+        node_bindings::BridgeNodes,
+    },
+    mirror::GroupMembers,
     sources::SourceConfig,
     statics::{Masquerade, Settings, StrategySetting},
-    topology::Prefix,
+    topology::{BridgeGroup, Prefix},
 };
 
 /// What is known of nodes.
@@ -108,5 +119,29 @@ impl NodeArgs {
                 ..Settings::default()
             },
         }
+    }
+}
+
+/// What the running agent knows of nodes, by bridge; without one, nothing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AgentsNodes(BTreeMap<Arc<str>, BridgeNodes>);
+
+impl AgentsNodes {
+    /// Asks the agent.
+    pub(super) async fn ask(state: &StateArgs) -> Self {
+        match request(&state.state_dir, Command::Nodes).await {
+            Ok(answer) => Self(serde_json::from_value(answer).unwrap_or_default()),
+            Err(error) => {
+                tracing::debug!(%error, "no agent says what it knows of nodes");
+                Self::default()
+            }
+        }
+    }
+
+    /// A group as the agent mirrors it; `others` are further addresses that it leaves alone.
+    pub(super) fn members(&self, group: &BridgeGroup, others: &BTreeSet<IpAddr>) -> GroupMembers {
+        let known = self.0.get(&group.bridge).cloned().unwrap_or_default();
+        let node_ips = &known.node_ips | others;
+        GroupMembers::of(group, Arc::new(node_ips)).with_pinned(Arc::new(known.pinned))
     }
 }

@@ -25,6 +25,7 @@ use super::{
     LiveBindingsArgs,
     bindings::Watch,
     live,
+    nodes::AgentsNodes,
     output::{Finding, Output},
     terminal::on_one_line,
 };
@@ -71,6 +72,7 @@ async fn watch(args: &LiveBindingsArgs, output: &mut Output<'_>) -> anyhow::Resu
         watch: Watch::new(Settings::default()),
         clock: Clock::start(),
         bridge: args.bindings.bridge.clone(),
+        nodes: AgentsNodes::ask(&args.state).await,
         groups: BTreeMap::new(),
         ports: BTreeSet::new(),
         waiting_for: None,
@@ -98,6 +100,8 @@ struct Watcher {
     clock: Clock,
     /// The only bridge to watch.
     bridge: Option<String>,
+    /// What the agent knew of nodes at the start.
+    nodes: AgentsNodes,
     /// The groups that are wanted; the watch has them once the rows of their ports are known.
     groups: BTreeMap<Arc<str>, GroupMembers>,
     /// The ports that the monitor was last asked to cover.
@@ -189,7 +193,7 @@ impl Watcher {
         self.groups = groups
             .filter(|group| wanted(&group.bridge))
             .map(|group| {
-                let members = GroupMembers::of(group, Arc::default());
+                let members = self.nodes.members(group, &BTreeSet::new());
                 (Arc::clone(&group.bridge), members)
             })
             .collect();

@@ -1,11 +1,13 @@
 //! What clients ask of the agent.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use super::Driver;
 use crate::agent::{
     chain,
     control::Command,
     mirroring::Mirrors,
-    node_bindings::NodeBindings,
+    node_bindings::{BridgeNodes, NodeBindings},
     status::{AgentStatus, GroupStatus},
 };
 
@@ -15,8 +17,18 @@ impl Driver {
             Command::Status => serde_json::to_value(self.status()).map_err(|e| e.to_string()),
             Command::Pause => self.pause(true),
             Command::Resume => self.pause(false),
+            Command::Nodes => serde_json::to_value(self.known_nodes()).map_err(|e| e.to_string()),
         };
         result.unwrap_or_else(|error| serde_json::json!({ "error": error }))
+    }
+
+    fn known_nodes(&self) -> BTreeMap<Arc<str>, BridgeNodes> {
+        let groups = self.model.topology().groups.iter();
+        let known = groups.filter_map(|group| {
+            let nodes = self.nodes.as_ref()?.of_bridge(&group.bridge);
+            Some((Arc::clone(&group.bridge), nodes))
+        });
+        known.collect()
     }
 
     fn pause(&mut self, paused: bool) -> Result<serde_json::Value, String> {
