@@ -1,6 +1,7 @@
 //! Start, stop, restart, clean up.
 
-use neighsteer_tests::lab::Network;
+use neighsteer_tests::lab::{Daemon, Network};
+use serde_json::Value;
 
 use crate::rig::{PATIENCE, Rig, STEER};
 
@@ -161,4 +162,25 @@ fn the_commands_that_look_agree_with_what_the_agent_did() {
     rig.wait_for_bindings("172.18.7.7".parse().unwrap(), &[0, 1, 2]);
     let bindings = rig.run(&["bindings", "--output", "json"]);
     assert_eq!(bindings.status.code(), Some(0), "{bindings:?}");
+}
+
+#[test]
+fn a_lost_connection_is_counted_by_what_ended_it() {
+    let mut rig = Rig::start(1, &[]);
+    let _agent = rig.agent(&[]);
+    let southbound = |status: &Value| status["databases"]["OVN_Southbound"].clone();
+    rig.wait_for_status("a connection", |status| {
+        (southbound(status)["connected"] == true).then_some(())
+    });
+    rig.lab.kill_daemon(Daemon::Southbound).unwrap();
+    rig.wait_for_status("no connection", |status| {
+        (southbound(status)["connected"] == false).then_some(())
+    });
+    rig.lab.start_daemon(Daemon::Southbound).unwrap();
+    let causes = rig.wait_for_status("a connection again", |status| {
+        let southbound = southbound(status);
+        (southbound["connected"] == true).then(|| southbound["reconnects"].clone())
+    });
+    let of = |cause: &str| causes[cause].as_u64().unwrap_or(0);
+    assert!(of("closed") + of("broken") >= 1, "{causes}");
 }

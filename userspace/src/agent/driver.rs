@@ -287,6 +287,7 @@ impl Driver {
                     tracing::warn!(database = database.name(), error = %text, "disconnected; going on with what is known");
                     status.disconnects += 1;
                 }
+                *status.reconnects.entry(error.cause()).or_default() += 1;
                 status.connected = false;
                 status.last_error = Some(text);
                 match (database, &mut self.mirrors, &mut self.nodes) {

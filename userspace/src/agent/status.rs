@@ -56,6 +56,9 @@ pub struct DatabaseStatus {
     pub last_error: Option<String>,
     /// How often it broke.
     pub disconnects: u64,
+    /// How often it was made anew or tried again, by the cause that ended it or the attempt
+    /// ([`SessionError::cause`](crate::ovsdb::SessionError::cause)).
+    pub reconnects: BTreeMap<&'static str, u64>,
 }
 
 /// One group of gateway routers.

@@ -100,6 +100,29 @@ pub enum SessionError {
     RemotesChanged,
 }
 
+impl SessionError {
+    /// A short name of what happened, for counters.
+    #[must_use]
+    pub const fn cause(&self) -> &'static str {
+        match self {
+            Self::Connect(_) => "not_connected",
+            Self::Unfit(_) => "unfit_server",
+            Self::Closed { .. } => "closed",
+            Self::Tls(_) => "tls",
+            Self::Io(_) => "broken",
+            Self::Silent { .. } => "silent",
+            Self::Unanswered { .. } => "unanswered",
+            Self::NoSnapshot { .. } => "no_snapshot",
+            Self::Frame(_) | Self::Message(_) | Self::Update { .. } | Self::Apply(_) => "malformed",
+            Self::Unread { .. } => "unread",
+            Self::Refused { .. } => "refused",
+            Self::Schema(_) => "schema",
+            Self::MonitorCanceled => "monitor_canceled",
+            Self::RemotesChanged => "remotes_changed",
+        }
+    }
+}
+
 /// Why a transaction is not known to be committed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TransactError {
