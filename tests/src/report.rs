@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, process::ExitCode, time::Duration};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The form of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -43,7 +43,7 @@ impl Output {
 }
 
 /// Times of one kind, in ms.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Times {
     /// Half of them are not longer.
     pub median_ms: f64,

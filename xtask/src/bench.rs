@@ -1,6 +1,9 @@
 //! `bench`: every `bench_*` binary of the tests crate, one report.
 
-use std::process::{Command, ExitCode};
+use std::{
+    ffi::OsString,
+    process::{Command, ExitCode},
+};
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Map, Value};
@@ -10,8 +13,8 @@ use crate::{exec, lab, progress::Progress, setup, workspace::Workspace};
 /// What the names of bench binaries begin with.
 const PREFIX: &str = "bench_";
 
-/// The bench that runs the versions of the tree too.
-const ON_BOTH_VERSIONS: &str = "versions";
+/// The benches that run the versions of the tree too.
+const WITH_TREE: [&str; 2] = ["nodes", "versions"];
 
 /// Arguments of `bench`.
 #[derive(clap::Args)]
@@ -22,6 +25,9 @@ pub(crate) struct Args {
     /// The form of the report
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
+    /// Options of the bench, where it is one: `--help` lists them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
 }
 
 /// The form of a report.
@@ -56,8 +62,13 @@ pub(crate) fn run(
         !names.is_empty(),
         "no bench has a name that contains {wanted:?}"
     );
+    ensure!(
+        args.arguments.is_empty() || names.len() == 1,
+        "options are one bench's: {} have a name that contains {wanted:?}",
+        names.join(", ")
+    );
     lab::build(workspace, progress)?;
-    if names.contains(&ON_BOTH_VERSIONS) {
+    if names.iter().any(|name| WITH_TREE.contains(name)) {
         setup::tree::ensure(workspace, progress)?;
     }
 
@@ -69,6 +80,7 @@ pub(crate) fn run(
             .join("release")
             .join(format!("{PREFIX}{name}"));
         let mut bench = Command::new(program);
+        bench.args(&args.arguments);
         let result = match args.output {
             Output::Text => {
                 println!("\n== {name} ==");
@@ -96,4 +108,27 @@ pub(crate) fn run(
 fn measured(bench: &mut Command) -> anyhow::Result<Value> {
     let text = exec::stdout(bench.args(["--output", "json"]))?;
     serde_json::from_str(&text).with_context(|| format!("{} printed no JSON", exec::shown(bench)))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn options_that_are_not_ours_go_to_the_bench_in_their_order() {
+        let line = "xtask nodes --output json --only plan,static --followers 20 --full";
+        let args = Cli::parse_from(line.split(' ')).args;
+        assert_eq!(args.filter.as_deref(), Some("nodes"));
+        assert_eq!(args.output, Output::Json);
+        let wanted = ["--only", "plan,static", "--followers", "20", "--full"];
+        assert_eq!(args.arguments, wanted);
+    }
 }

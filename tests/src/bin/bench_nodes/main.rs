@@ -1,0 +1,208 @@
+//! What it costs that every follower knows every other node: planned alone, and on a real node.
+
+mod grid;
+mod memory;
+mod node;
+mod others;
+mod phases;
+mod plan;
+mod process;
+mod size;
+
+use std::{io, process::ExitCode, thread, time::Duration};
+
+use clap::{Parser, ValueEnum as _};
+use neighsteer::ovsdb::Remote;
+use neighsteer_tests::{
+    lab::{self, OvnVersion},
+    report::Output,
+};
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{node::Strategy, size::Size};
+
+/// Measures node IPs: planning, static rows, dynamic rows, and how they grow.
+#[derive(Parser)]
+struct Args {
+    /// The form of the report
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    /// Measure only these
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Part::value_variants().to_vec())]
+    only: Vec<Part>,
+    /// Followers, of static and dynamic rows and of their memory
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..))]
+    followers: u16,
+    /// Other nodes, of the same
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=30_000))]
+    nodes: u16,
+    /// The version of OVN [default: 25.03, and both for the grid]
+    #[arg(long)]
+    ovn: Option<OvnVersion>,
+    /// Sizes that are planned
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "50x50,100x100,200x200,500x500"
+    )]
+    plan_sizes: Vec<Size>,
+    /// The grid's sizes on OVN 25.03
+    #[arg(long, value_delimiter = ',', default_value = "50x50,100x100,200x200")]
+    grid: Vec<Size>,
+    /// 500x500 in the grid too
+    #[arg(long)]
+    full: bool,
+    /// The grid's sizes on OVN 23.03, up to the first at which it stops being usable
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "50x20,50x50,100x50,100x100"
+    )]
+    grid_old: Vec<Size>,
+    /// How long nothing changes with static rows, in seconds
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
+    static_rest: u64,
+    /// How long nothing changes with dynamic rows, in seconds
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    dynamic_rest: u64,
+    /// Plans this size, and prints the result as JSON
+    #[arg(long, hide = true)]
+    plan_size: Option<Size>,
+    /// Reads rows of this size from a server, and prints what that took as JSON
+    #[arg(long, hide = true, requires = "read_from")]
+    read_size: Option<Size>,
+    /// The server
+    #[arg(long, hide = true, requires = "read_size")]
+    read_from: Option<Remote>,
+}
+
+/// What can be measured by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Planning, without any daemon
+    Plan,
+    /// Memory of static rows that are right, on a server alone
+    Memory,
+    /// Static rows on a node
+    Static,
+    /// Dynamic rows on a node
+    Dynamic,
+    /// Static rows of several sizes on both versions of OVN
+    Grid,
+}
+
+#[derive(Default, Serialize)]
+struct Report {
+    plan: Vec<plan::Report>,
+    memory: Option<memory::Report>,
+    nodes: Vec<phases::Report>,
+    grid: Vec<grid::Point>,
+    missed: Vec<String>,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let args = Args::parse();
+    if let Some(size) = args.plan_size {
+        println!("{}", serde_json::to_string(&plan::measure(size)?)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let (Some(size), Some(remote)) = (args.read_size, &args.read_from) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let reader = runtime.block_on(memory::read(size, remote.clone()))?;
+        println!("{}", serde_json::to_string(&reader)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    end_labs_on_signals()?;
+    let report = measure(&args)?;
+    Ok(args.output.finish(&report, &report.missed, print)?)
+}
+
+/// Turns ^C and SIGTERM into the end of every wait, so that labs are dropped and not left behind.
+fn end_labs_on_signals() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let entered = runtime.enter();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    drop(entered);
+    thread::spawn(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
+        lab::interrupt();
+    });
+    Ok(())
+}
+
+fn measure(args: &Args) -> anyhow::Result<Report> {
+    let mut report = Report::default();
+    let wanted = |part| args.only.contains(&part);
+    let size = Size {
+        followers: args.followers,
+        nodes: args.nodes,
+    };
+    if wanted(Part::Plan) {
+        for size in &args.plan_sizes {
+            report.plan.push(plan::measure_alone(*size)?);
+        }
+    }
+    if wanted(Part::Memory) {
+        report.memory = Some(memory::measure(size)?);
+    }
+    let ovn = args.ovn.unwrap_or(OvnVersion::V25_03);
+    for (part, strategy, rest) in [
+        (Part::Static, Strategy::Static, args.static_rest),
+        (Part::Dynamic, Strategy::Dynamic, args.dynamic_rest),
+    ] {
+        if wanted(part) {
+            let rest = Duration::from_secs(rest);
+            report
+                .nodes
+                .push(phases::measure(ovn, strategy, size, rest)?);
+        }
+    }
+    if wanted(Part::Grid) {
+        let mut sizes = args.grid.clone();
+        if args.full {
+            sizes.push(Size {
+                followers: 500,
+                nodes: 500,
+            });
+        }
+        for (version, sizes) in [
+            (OvnVersion::V25_03, &sizes),
+            (OvnVersion::V23_03, &args.grid_old),
+        ] {
+            if args.ovn.is_none_or(|only| only == version) {
+                report.grid.extend(grid::measure(version, sizes)?);
+            }
+        }
+    }
+    let missed = report.plan.iter().flat_map(plan::Report::missed);
+    let missed = missed.chain(report.memory.iter().flat_map(memory::Report::missed));
+    let missed = missed.chain(report.nodes.iter().flat_map(phases::Report::missed));
+    report.missed = missed.collect();
+    Ok(report)
+}
+
+fn print(report: &Report) {
+    if !report.plan.is_empty() {
+        plan::Report::print(&report.plan);
+    }
+    if let Some(memory) = &report.memory {
+        memory.print();
+    }
+    for node in &report.nodes {
+        node.print();
+    }
+    if !report.grid.is_empty() {
+        grid::print(&report.grid);
+    }
+}
