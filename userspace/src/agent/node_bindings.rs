@@ -61,6 +61,8 @@ pub struct NodeBindingsStatus {
     pub lock: LockState,
     /// The northbound rows.
     pub static_rows: statics::Status,
+    /// Why no static row is written, where the state file cannot be.
+    pub state_error: Option<String>,
     /// Static rows seen since the start that name no port.
     pub bad_rows: u64,
 }
@@ -292,6 +294,7 @@ impl NodeBindings {
             warnings: warnings.map(ToString::to_string).collect(),
             lock: self.rows.lock_state(),
             static_rows: self.rows.status(),
+            state_error: self.rows.state_error().map(ToOwned::to_owned),
             bad_rows: self.rows.bad_rows(),
         }
     }

@@ -52,8 +52,11 @@ pub struct StaticRows {
     waiting_for: Option<u64>,
     connected: bool,
     targeted: bool,
-    /// Nothing is written before: the state file could not be.
-    blocked_until: Option<Instant>,
+    /// Why the state file could not be written last, and when to try again: until then only rows of
+    /// ports that are gone are written.
+    blocked: Option<(String, Instant)>,
+    /// There may be ports to forget.
+    may_forget: bool,
     /// Rows that cannot be read since the start.
     bad_rows: u64,
     tasks: JoinSet<Done>,
@@ -80,7 +83,8 @@ impl StaticRows {
             waiting_for: None,
             connected: true,
             targeted: false,
-            blocked_until: None,
+            blocked: None,
+            may_forget: false,
             bad_rows: 0,
             tasks: JoinSet::new(),
         }
@@ -134,6 +138,7 @@ impl StaticRows {
         let now = self.now();
         self.machine.set_targets(&self.wanted, now);
         self.targeted = true;
+        self.may_forget = true;
         if self.connected {
             self.machine.synced(now);
         }
@@ -182,46 +187,74 @@ impl StaticRows {
         self.lock.state() == LockState::Held
     }
 
-    /// Sends every transaction that is due; none without the lock.
+    /// Sends every transaction that is due; none without the lock, and none while the rows of all
+    /// targets are not known.
     pub fn pump(&mut self) {
-        let now = self.now();
-        let due = self.machine.next_deadline().is_some_and(|due| due <= now);
-        if !due || !self.may_write() || !self.remember() {
+        if !self.may_write() || self.waiting_for.is_some() {
             return;
         }
-        while let Some(batch) = self.machine.take_batch(now) {
-            let (client, lock) = (self.client.clone(), Arc::clone(self.lock.name()));
-            self.tasks.spawn(async move {
-                let result = client.transact_locked(&lock, &operations(&batch)).await;
-                Done::Batch(Box::new((batch, result)))
-            });
+        let now = self.now();
+        if self.machine.next_deadline().is_none_or(|due| due > now) {
+            self.forget();
+            return;
         }
+        if self.remember() {
+            while let Some(batch) = self.machine.take_batch(now) {
+                self.send(batch);
+            }
+        } else {
+            // On OVN 23.03 such rows stop northd, and their ports were kept when they were written.
+            while let Some(batch) = self.machine.take_urgent_batch(now) {
+                self.send(batch);
+            }
+        }
+    }
+
+    fn send(&mut self, batch: Batch) {
+        let (client, lock) = (self.client.clone(), Arc::clone(self.lock.name()));
+        self.tasks.spawn(async move {
+            let result = client.transact_locked(&lock, &operations(&batch)).await;
+            Done::Batch(Box::new((batch, result)))
+        });
     }
 
     /// Keeps the ports on disk that rows may be written to, before they are; whether they are there.
     fn remember(&mut self) -> bool {
         let now = Instant::now();
-        if self.blocked_until.is_some_and(|until| now < until) {
+        if self.blocked.as_ref().is_some_and(|(_, until)| now < *until) {
             return false;
         }
         let ports = self.machine.remembered();
         if let Err(error) = self.state.set_static_ports(ports) {
-            tracing::warn!(error = %super::chain(&error), "no static binding is written: its port could not be kept for later runs");
-            self.blocked_until = Some(now + STATE_FILE_PAUSE);
+            let error = super::chain(&error);
+            tracing::warn!(%error, "no static binding is written: its port could not be kept for later runs");
+            self.blocked = Some((error, now + STATE_FILE_PAUSE));
             return false;
         }
-        self.blocked_until = None;
+        self.blocked = None;
         true
+    }
+
+    /// Forgets the ports to which nothing of ours is written any more.
+    fn forget(&mut self) {
+        if !self.may_forget || !self.is_idle() {
+            return;
+        }
+        self.may_forget = false;
+        if let Err(error) = self.state.set_static_ports(self.machine.remembered()) {
+            tracing::warn!(error = %super::chain(&error), "ports without static bindings are not forgotten for later runs");
+        }
     }
 
     /// When [`StaticRows::pump`] is due again, if nothing happens before.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
-        if !self.may_write() {
+        if !self.may_write() || self.waiting_for.is_some() {
             return None;
         }
         let due = self.clock.instant(self.machine.next_deadline()?);
-        Some(self.blocked_until.map_or(due, |until| due.max(until)))
+        let blocked = self.blocked.as_ref().map(|(_, until)| *until);
+        Some(blocked.map_or(due, |until| due.max(until)))
     }
 
     /// The next transaction that is done, or news of the lock. Cancel-safe.
@@ -244,6 +277,7 @@ impl StaticRows {
         match done {
             Done::Lock(state) => note_lock(Some(&self.lock), state),
             Done::Batch(finished) => {
+                self.may_forget = true;
                 let (batch, result) = *finished;
                 match result {
                     Ok(results) => {
@@ -271,13 +305,6 @@ impl StaticRows {
         self.targeted && self.machine.is_idle()
     }
 
-    /// Forgets the ports to which nothing of ours is written any more.
-    pub fn forget(&mut self) {
-        if self.is_idle() && self.machine.remembered() != self.state.static_ports() {
-            self.remember();
-        }
-    }
-
     /// The state at large.
     #[must_use]
     pub fn status(&self) -> Status {
@@ -288,6 +315,12 @@ impl StaticRows {
     #[must_use]
     pub fn lock_state(&self) -> LockState {
         self.lock.state()
+    }
+
+    /// Why nothing is written, where the state file cannot be.
+    #[must_use]
+    pub fn state_error(&self) -> Option<&str> {
+        self.blocked.as_ref().map(|(error, _)| &**error)
     }
 
     /// Rows seen since the start that name no port.

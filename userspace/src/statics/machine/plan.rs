@@ -40,17 +40,9 @@ impl StaticBindings {
         if !self.synced || !self.targets_known {
             return None;
         }
-        self.advance(now);
-        if now < self.pause_until {
-            return None;
-        }
-        if !self.in_flight.has(true)
-            && let Some(batch) = self.urgent_batch(now)
-        {
-            return Some(batch);
-        }
-        if self.in_flight.has(false) {
-            return None;
+        let urgent = self.take_urgent_batch(now);
+        if urgent.is_some() || now < self.pause_until || self.in_flight.has(false) {
+            return urgent;
         }
         while let Some(half) = self.halves.pop_front() {
             let mut draft = self.draft(now, usize::MAX);
@@ -64,6 +56,19 @@ impl StaticBindings {
         let mut draft = self.draft(now, self.settings.chunk_rows.max(1));
         self.draft_ready(&mut draft);
         self.send(draft, false)
+    }
+
+    /// The next transaction that does not wait for anything: deletions of rows whose port leaves or is
+    /// gone.
+    pub fn take_urgent_batch(&mut self, now: Millis) -> Option<Batch> {
+        if !self.synced || !self.targets_known {
+            return None;
+        }
+        self.advance(now);
+        if now < self.pause_until || self.in_flight.has(true) {
+            return None;
+        }
+        self.urgent_batch(now)
     }
 
     /// Does what time has brought.
