@@ -65,6 +65,9 @@ pub(super) fn problems(status: &Value) -> Vec<String> {
     let warnings = part(status, &["warnings"]).as_array();
     problems
         .extend((warnings.into_iter().flatten()).filter_map(|it| Some(it.as_str()?.to_owned())));
+    if let Some(error) = part(status, &["state_error"]).as_str() {
+        problems.push(format!("no static binding is written: {error}"));
+    }
     match part(status, &["lock"]).as_str() {
         Some("waiting") => problems.push(
             "somebody else holds the lock of the static bindings, such as another agent of this chassis; this one waits for it"
