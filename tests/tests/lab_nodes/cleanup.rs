@@ -79,3 +79,32 @@ fn control(nodes: &Nodes, command: &str) -> Command {
     control.arg("--state-dir").arg(directory);
     control
 }
+
+#[test]
+fn a_dry_run_says_which_rows_would_be_written_and_writes_none() {
+    let nodes = start();
+    let dry_run = |strategy: &str| {
+        let flags = nodes.flags(&["--node-bindings", strategy, "--dry-run", "--output", "json"]);
+        let mut command = nodes.rig.command(&["agent"]);
+        command.args(flags);
+        let text = succeed(command);
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let rows =
+        |report: &serde_json::Value| report["nodes"]["static_rows"].as_array().unwrap().len();
+    let planned = dry_run("static");
+    assert_eq!(rows(&planned), nodes.wanted().len(), "{planned}");
+    assert_eq!(planned["nodes"]["strategy"], "static");
+    // The same bindings, in the other database.
+    let planned = dry_run("dynamic");
+    let bindings = planned["bindings"].as_array().unwrap();
+    let inserts = bindings.iter().filter(|row| row["change"] == "insert");
+    assert_eq!(inserts.count(), nodes.wanted().len(), "{planned}");
+    assert!(nodes.written().is_empty());
+
+    let _agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+    assert_eq!(rows(&dry_run("static")), 0);
+    // All of them would go.
+    assert_eq!(rows(&dry_run("dynamic")), nodes.wanted().len());
+}
