@@ -1,6 +1,7 @@
 //! The agent's one loop: news in, desired state out.
 
 mod commands;
+mod nodes;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,11 +34,9 @@ use super::{
     steering::{Desired, Statuses, Steering},
 };
 use crate::{
-    mirror::GroupMembers,
     openflow::NativeSwitch,
     ovsdb::{Batch, Event},
     rows::Database,
-    topology::BridgeGroup,
 };
 
 /// By bridge: the source's name and the number of followers.
@@ -99,7 +98,7 @@ pub async fn run(
         }
         false => None,
     };
-    let nodes = node_bindings(&config, &databases, &state, clock)?;
+    let nodes = nodes::node_bindings(&config, &databases, &state, clock)?;
     let mut driver = Driver {
         config,
         databases,
@@ -378,7 +377,7 @@ impl Driver {
             let active = |bridge: &Arc<str>| !paused && !self.silenced.contains(bridge);
             let groups = groups.filter(|group| active(&group.bridge));
             let members = groups.map(|group| {
-                let members = members(group, &self.config, self.nodes.as_ref());
+                let members = nodes::members(group, &self.config, self.nodes.as_ref());
                 (Arc::clone(&group.bridge), members)
             });
             mirrors.regroup(members.collect());
@@ -412,41 +411,6 @@ fn desired_of(model: &Model, config: &AgentConfig, paused: bool) -> Desired {
     } else {
         model.desired(config.gates, config.install)
     }
-}
-
-/// What a source of nodes and the state file ask for.
-fn node_bindings(
-    config: &AgentConfig,
-    databases: &Databases,
-    state: &StateFile,
-    clock: Clock,
-) -> Result<Option<NodeBindings>, AgentError> {
-    let source = config.nodes.source.clone();
-    if source.is_none() && state.static_ports().is_empty() {
-        return Ok(None);
-    }
-    let feed = source.map(crate::sources::start).transpose()?;
-    let client = databases.northbound.client.clone();
-    let lock = client.lock(lock_name("static", &databases.chassis))?;
-    let settings = config.nodes.settings.clone();
-    let rows = StaticRows::new(client, clock, settings, lock, state.clone());
-    Ok(Some(NodeBindings::new(config.nodes.clone(), feed, rows)))
-}
-
-/// The routers of a group, and what is known of nodes on its bridge.
-fn members(
-    group: &BridgeGroup,
-    config: &AgentConfig,
-    nodes: Option<&NodeBindings>,
-) -> GroupMembers {
-    let mut node_ips = config.node_addresses.clone();
-    node_ips.extend(
-        nodes
-            .into_iter()
-            .flat_map(|nodes| nodes.node_ips(&group.bridge)),
-    );
-    let pins = nodes.map(|nodes| nodes.pins(&group.bridge));
-    GroupMembers::of(group, Arc::new(node_ips)).with_pinned(pins.unwrap_or_default())
 }
 
 async fn rows_finished(rows: Option<&mut StaticRows>) -> static_rows::Done {

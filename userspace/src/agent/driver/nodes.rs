@@ -1,0 +1,48 @@
+//! What the driver makes of configuration and nodes.
+
+use std::sync::Arc;
+
+use crate::{
+    agent::{
+        AgentError, clock::Clock, config::AgentConfig, databases::Databases, locks::lock_name,
+        node_bindings::NodeBindings, state::StateFile, static_rows::StaticRows,
+    },
+    mirror::GroupMembers,
+    sources,
+    topology::BridgeGroup,
+};
+
+/// What a source of nodes and the state file ask for.
+pub(super) fn node_bindings(
+    config: &AgentConfig,
+    databases: &Databases,
+    state: &StateFile,
+    clock: Clock,
+) -> Result<Option<NodeBindings>, AgentError> {
+    let source = config.nodes.source.clone();
+    if source.is_none() && state.static_ports().is_empty() {
+        return Ok(None);
+    }
+    let feed = source.map(sources::start).transpose()?;
+    let client = databases.northbound.client.clone();
+    let lock = client.lock(lock_name("static", &databases.chassis))?;
+    let settings = config.nodes.settings.clone();
+    let rows = StaticRows::new(client, clock, settings, lock, state.clone());
+    Ok(Some(NodeBindings::new(config.nodes.clone(), feed, rows)))
+}
+
+/// The routers of a group, and what is known of nodes on its bridge.
+pub(super) fn members(
+    group: &BridgeGroup,
+    config: &AgentConfig,
+    nodes: Option<&NodeBindings>,
+) -> GroupMembers {
+    let mut node_ips = config.node_addresses.clone();
+    node_ips.extend(
+        nodes
+            .into_iter()
+            .flat_map(|nodes| nodes.node_ips(&group.bridge)),
+    );
+    let pins = nodes.map(|nodes| nodes.pins(&group.bridge));
+    GroupMembers::of(group, Arc::new(node_ips)).with_pinned(pins.unwrap_or_default())
+}
