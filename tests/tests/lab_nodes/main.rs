@@ -5,6 +5,7 @@ mod reach;
 #[path = "../lab_agent/rig.rs"]
 #[expect(dead_code, reason = "the other tests with an agent use more of it")]
 mod rig;
+mod servers;
 mod support;
 mod uplink;
 mod wedge;

@@ -87,3 +87,25 @@ async fn what_nodes_do_while_the_server_is_away_is_written_as_differences_alone(
     assert_eq!(after.deleted - before.deleted, followers);
     assert_eq!(rig.history().of_static_rows().len(), committed + 1);
 }
+
+#[tokio::test]
+async fn a_follower_that_leaves_and_comes_back_while_the_server_hangs_is_not_filled_anew() {
+    let mut rig = Rig::start(FOLLOWERS, NODES).await;
+    rig.plan();
+    rig.converge().await;
+    let before = rig.status().counters;
+    let target = rig.targets.pop().unwrap();
+    rig.plan();
+    // Long enough for the monitor to cease to cover it, which the rows are not told yet.
+    rig.rows().await;
+    rig.server.pause().unwrap();
+    rig.targets.push(target);
+    rig.plan();
+    rig.run_for(Duration::from_millis(3 * rig.settings.gather_ms))
+        .await;
+    rig.server.resume().unwrap();
+    rig.finish().await;
+    let after = rig.status().counters;
+    assert_eq!(after.errors.duplicate_index, before.errors.duplicate_index);
+    assert_eq!(after.writes, before.writes);
+}

@@ -30,15 +30,16 @@ async fn nothing_is_inserted_while_its_port_cannot_be_kept_and_all_is_once_it_ca
 #[tokio::test]
 async fn rows_of_a_port_that_is_gone_go_though_nothing_can_be_kept() {
     let mut rig = Rig::start(FOLLOWERS, NODES).await;
+    let new = rig.targets.pop().unwrap();
     rig.plan();
     rig.finish().await;
     let directory = rig.state.path().to_owned();
     std::fs::remove_dir_all(&directory).unwrap();
-    // A follower that nobody has heard of has to wait.
-    let new = rig.targets.pop().unwrap();
-    rig.plan();
-    rig.run_for(std::time::Duration::from_millis(10)).await;
+    // A new follower has to wait.
     rig.targets.push(new);
+    rig.plan();
+    let says_so = |rig: &Rig| rig.statics.rows.state_error().is_some();
+    rig.run_until("word of it", says_so).await;
     rig.lose(0).await;
     rig.hear_of_loss(0);
     let gone = std::sync::Arc::clone(&rig.gateways[0].port);
