@@ -230,3 +230,31 @@ fn what_the_source_knows_of_nodes_by_itself_is_missing_at_no_follower() {
         .unwrap();
     }
 }
+
+#[test]
+fn a_node_that_claims_our_chassis_or_addresses_of_others_takes_nobodys_rows_away() {
+    let nodes = Nodes::on(Rig::build(Lab::builder(), 2, &[]), 2);
+    let _agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+
+    // It comes first by name, is on this chassis, and has the first peer's address.
+    let mut imposter = nodes.peers[0].manifest_with(NEW_MAC);
+    imposter["metadata"]["name"] = "aaa".into();
+    let chassis = nodes.rig.lab.chassis();
+    imposter["metadata"]["annotations"]["k8s.ovn.org/node-chassis-id"] = chassis.into();
+    nodes.manifests.write("aaa", &imposter).unwrap();
+    let mut broadcast = nodes.peers[1].manifest_with(NEW_MAC);
+    broadcast["metadata"]["name"] = "bbb".into();
+    broadcast["status"]["addresses"] = serde_json::json!([
+        {"type": "InternalIP", "address": "172.18.255.255"},
+        {"type": "InternalIP", "address": "172.18.0.3"},
+    ]);
+    nodes.manifests.write("bbb", &broadcast).unwrap();
+    nodes.rig.wait_for_status("warnings of both", |status| {
+        let warnings = status["nodes"]["warnings"].to_string();
+        let both = ["on this chassis", "172.18.255.255"];
+        both.iter().all(|it| warnings.contains(it)).then_some(())
+    });
+    nodes.wait_for_static_rows();
+    nodes.masquerade_rows_are_untouched();
+}

@@ -53,3 +53,27 @@ fn rows_of_a_udn_that_went_while_the_agent_was_away_go_when_it_is_back() {
     let _agent = nodes.agent(&["--node-bindings", "static"]);
     nodes.wait_for_static_rows();
 }
+
+#[test]
+fn rows_of_a_udn_that_went_go_although_the_state_file_is_lost() {
+    let rig = Rig::build(Lab::builder().version(OvnVersion::V25_03), 3, &[]);
+    let mut nodes = Nodes::on_bare(rig, 2);
+    let mut agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+    for by_cleanup in [false, true] {
+        agent.kill().unwrap();
+        let state = nodes.rig.lab.state_directory().join("state.json");
+        std::fs::remove_file(state).unwrap();
+        let id = if by_cleanup { 3 } else { 2 };
+        nodes.rig.lab.remove_udn(id).unwrap();
+        assert!(nodes.written().len() > nodes.wanted().len());
+        if by_cleanup {
+            let output = nodes.rig.run(&["cleanup"]);
+            assert!(output.status.success(), "{output:?}");
+            assert!(nodes.written().is_empty(), "{:?}", nodes.written());
+        } else {
+            agent = nodes.agent(&["--node-bindings", "static"]);
+            nodes.wait_for_static_rows();
+        }
+    }
+}

@@ -61,6 +61,9 @@ pub async fn run(
     )?;
     let state = StateFile::open(&config.state_directory)?;
     let socket = ControlSocket::listen(&config.state_directory)?;
+    if config.nodes.source.is_some() && state.static_ports().is_empty() {
+        nodes::remember_orphans(&config.connection, &state).await;
+    }
     let writes_static_rows = config.nodes.source.is_some() || !state.static_ports().is_empty();
     let (databases, batches) = Databases::connect(&config.connection, writes_static_rows).await?;
     let mut model = Model::default();

@@ -1,5 +1,6 @@
 //! Carries out what node IPs want of the northbound database.
 
+pub mod orphans;
 pub mod transactions;
 
 use std::{

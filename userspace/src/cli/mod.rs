@@ -21,7 +21,7 @@ pub mod topology;
 pub mod trace;
 mod watch;
 
-use std::{io::Write as _, process::ExitCode};
+use std::{io::Write as _, process::ExitCode, time::Duration};
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
@@ -35,6 +35,8 @@ use crate::{
     plan::Gates,
 };
 
+/// How long threads that read files may go on after the agent has ended.
+const SHUTDOWN: Duration = Duration::from_secs(1);
 /// Done, and something was found.
 const FOUND: u8 = 1;
 /// Not done.
@@ -222,7 +224,13 @@ fn run(cli: Cli, stdout: &mut (dyn std::io::Write + Send)) -> anyhow::Result<Fin
                 Err(error) => Err(error.into()),
             }
         }
-        Command::Agent(args) => runtime()?.block_on(agent::run(&args, &mut output)),
+        Command::Agent(args) => {
+            let runtime = runtime()?;
+            let result = runtime.block_on(agent::run(&args, &mut output));
+            // A file that blocks whoever reads it must not keep the agent from its end.
+            runtime.shutdown_timeout(SHUTDOWN);
+            result
+        }
         Command::Status(args) => runtime()?.block_on(status::run(&args, &mut output)),
         Command::Pause(args) => runtime()?.block_on(pause::run(&args, true, &mut output)),
         Command::Resume(args) => runtime()?.block_on(pause::run(&args, false, &mut output)),

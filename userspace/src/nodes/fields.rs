@@ -13,8 +13,8 @@ const QUOTED: usize = 80;
 /// An object that cannot be told from others, and so counts for nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
-    /// No `metadata.name`, or an empty one.
-    #[error("it has no metadata.name")]
+    /// No `metadata.name`, or one that no object of Kubernetes can have (RFC 1123).
+    #[error("it has no metadata.name that an object can have")]
     NoName,
     /// A field without which the object means nothing.
     #[error("{name} has no {field}")]
@@ -29,8 +29,15 @@ pub enum ObjectError {
 /// `metadata.name`.
 pub(super) fn name(object: &Value) -> Result<Arc<str>, ObjectError> {
     text(object.pointer("/metadata/name"))
+        .filter(|name| is_name(name))
         .map(Arc::from)
         .ok_or(ObjectError::NoName)
+}
+
+/// Whether a text can be the name of an object. Only such ones are repeated in a log or on a terminal.
+pub(super) fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    text.len() <= 253 && bytes.all(|it| it.is_ascii_alphanumeric() || b"-._".contains(&it))
 }
 
 /// A text that is not empty.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     ObjectError, UplinkState,
-    fields::{add_prefix, entries, mac, name, text},
+    fields::{add_prefix, entries, is_name, mac, name, text},
 };
 
 const MAC: &str = "status.macAddress";
@@ -22,6 +22,7 @@ impl UplinkState {
         let name = name(object)?;
         let identity = |pointer, field| {
             text(object.pointer(pointer))
+                .filter(|name| is_name(name))
                 .map(Arc::from)
                 .ok_or_else(|| ObjectError::Missing {
                     name: Arc::clone(&name),

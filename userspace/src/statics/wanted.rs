@@ -117,6 +117,24 @@ pub enum Warning {
         /// The node.
         node: Arc<str>,
     },
+    /// A node has an address that is this node's or no host's, or the MAC of this node's bridge.
+    #[error(
+        "node {node} has {ip}, which is this node's or no host's, or has the MAC of this node's bridge: it gets no binding"
+    )]
+    Unusable {
+        /// The address.
+        ip: IpAddr,
+        /// The node.
+        node: Arc<str>,
+    },
+    /// Several nodes say that they are on this chassis.
+    #[error("{} say that they are on this chassis; taken for this node: {chosen}", nodes.join(", "))]
+    SameChassis {
+        /// The nodes.
+        nodes: Vec<Arc<str>>,
+        /// The one that counts.
+        chosen: Arc<str>,
+    },
     /// This node is not among the nodes.
     #[error(
         "no node has this chassis' name in k8s.ovn.org/node-chassis-id, and none the configured name"
@@ -145,6 +163,8 @@ impl Warning {
             Self::UplinkProblem { .. } => "uplink_problem",
             Self::Conflict { .. } => "conflict",
             Self::InMasquerade { .. } => "in_masquerade",
+            Self::Unusable { .. } => "unusable",
+            Self::SameChassis { .. } => "same_chassis",
             Self::OwnNodeUnknown => "own_node_unknown",
             Self::UplinkUnknown { .. } => "uplink_unknown",
         }
@@ -177,8 +197,19 @@ pub fn wanted(
         masquerade: own.masquerade,
         warnings: BTreeSet::new(),
     };
-    if planner.own_name.is_none() {
-        planner.warnings.insert(Warning::OwnNodeUnknown);
+    match planner.own_name {
+        None => drop(planner.warnings.insert(Warning::OwnNodeUnknown)),
+        Some(chosen) => {
+            let nodes = inventory.nodes.iter();
+            let here = nodes.filter(|(_, node)| is_here(node, topology));
+            let here: Vec<Arc<str>> = here.map(|(name, _)| Arc::clone(name)).collect();
+            if here.len() > 1 {
+                planner.warnings.insert(Warning::SameChassis {
+                    nodes: here,
+                    chosen: Arc::clone(chosen),
+                });
+            }
+        }
     }
     let mut bridges: BTreeMap<Arc<str>, BridgeBindings> = BTreeMap::new();
     let named: BTreeSet<&Arc<str>> = places.iter().filter_map(|it| it.bridge.as_ref()).collect();
@@ -197,14 +228,17 @@ pub fn wanted(
     })
 }
 
+fn is_here(node: &Node, topology: &Topology) -> bool {
+    topology.chassis.is_some() && node.chassis == topology.chassis
+}
+
 /// Which node is this one.
 fn own_node<'a>(
     inventory: &'a Inventory,
     topology: &Topology,
     name: Option<&str>,
 ) -> Option<&'a Arc<str>> {
-    let chassis = topology.chassis.as_ref();
-    let on_chassis = |node: &Node| chassis.is_some() && node.chassis.as_ref() == chassis;
+    let on_chassis = |node: &Node| is_here(node, topology);
     let mut same = inventory.nodes.iter().filter(|(_, node)| on_chassis(node));
     let configured = name.and_then(|name| inventory.nodes.get_key_value(name));
     match configured {
@@ -226,6 +260,7 @@ struct ExternalNetwork {
     kind: Kind,
     subnets: Vec<Prefix>,
     own: BTreeSet<IpAddr>,
+    bridge_mac: Option<Mac>,
 }
 
 impl ExternalNetwork {
@@ -258,6 +293,7 @@ impl ExternalNetwork {
                 .map(|network| network.address)
                 .chain(node_addresses.into_iter().flatten().copied())
                 .collect(),
+            bridge_mac: topology.group(bridge).map(|group| group.bridge_mac),
         }
     }
 }
@@ -286,8 +322,8 @@ impl<'a> Planner<'a> {
             }
             drawn.keep_unlisted |= node.internal_ips.is_empty() && unreadable(&node.problems);
             drawn.bindings.node_ips.extend(&node.internal_ips);
+            // What else this node claims may be another's: its own addresses are the routers'.
             if Some(name) == self.own_name {
-                drawn.own.extend(&node.internal_ips);
                 continue;
             }
             let mac = node.gateway.as_ref().map(|gateway| gateway.mac);
@@ -336,7 +372,6 @@ impl<'a> Planner<'a> {
             drawn.keep_unlisted |= state.addresses.is_empty() && unreadable(&state.problems);
             drawn.bindings.node_ips.extend(ips.clone());
             if Some(&state.node) == own_name {
-                drawn.own.extend(ips);
                 continue;
             }
             if let Err(problem) = &state.mac {
@@ -360,6 +395,16 @@ impl<'a> Planner<'a> {
     /// Another node claims an address: it counts where this node reaches it without a router.
     fn claim(&mut self, ip: IpAddr, mac: Option<Mac>, node: &Arc<str>, drawn: &mut Drawn<'_>) {
         if !drawn.subnets.iter().any(|subnet| subnet.contains(ip)) {
+            return;
+        }
+        let unusable = drawn.own.contains(&ip)
+            || drawn.subnets.iter().any(|subnet| subnet.is_reserved(ip))
+            || mac.is_some_and(|mac| drawn.bridge_mac == Some(mac));
+        if unusable {
+            self.warnings.insert(Warning::Unusable {
+                ip,
+                node: Arc::clone(node),
+            });
             return;
         }
         if self.masquerade.contains(ip) {
@@ -387,6 +432,7 @@ impl<'a> Planner<'a> {
 struct Drawn<'a> {
     subnets: &'a [Prefix],
     own: BTreeSet<IpAddr>,
+    bridge_mac: Option<Mac>,
     claims: Claims,
     keep_unlisted: bool,
     bindings: BridgeBindings,
@@ -397,6 +443,7 @@ impl<'a> Drawn<'a> {
         Self {
             subnets: &network.subnets,
             own: network.own.clone(),
+            bridge_mac: network.bridge_mac,
             claims: Claims::default(),
             keep_unlisted: false,
             bindings: BridgeBindings::default(),

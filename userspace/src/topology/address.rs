@@ -36,6 +36,27 @@ impl Prefix {
         }
     }
 
+    /// Whether an address of the network is no host's: the network's own and its broadcast address
+    /// (RFC 919, 7), or the one of all its routers (RFC 4291, 2.6.1).
+    #[must_use]
+    pub fn is_reserved(self, address: IpAddr) -> bool {
+        let host_bits = u32::from(Self::width(address).saturating_sub(self.length));
+        if host_bits < 2 || !self.contains(address) {
+            return false;
+        }
+        match address {
+            IpAddr::V4(address) => {
+                let mask = u32::MAX.checked_shr(32 - host_bits).unwrap_or(0);
+                let host = address.to_bits() & mask;
+                host == 0 || host == mask
+            }
+            IpAddr::V6(address) => {
+                let mask = u128::MAX.checked_shr(128 - host_bits).unwrap_or(0);
+                address.to_bits() & mask == 0
+            }
+        }
+    }
+
     const fn width(address: IpAddr) -> u8 {
         match address {
             IpAddr::V4(_) => 32,
@@ -71,5 +92,36 @@ impl FromStr for Prefix {
             (length <= width).then_some(Self { address, length })
         };
         read().ok_or_else(|| ParsePrefixError(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_are_no_hosts_are_told() {
+        let reserved = |prefix: &str, address: &str| {
+            let prefix: Prefix = prefix.parse().unwrap();
+            prefix.is_reserved(address.parse().unwrap())
+        };
+        for (prefix, address) in [
+            ("172.18.0.3/16", "172.18.0.0"),
+            ("172.18.0.3/16", "172.18.255.255"),
+            ("fd00:18::3/64", "fd00:18::"),
+        ] {
+            assert!(reserved(prefix, address), "{address} in {prefix}");
+        }
+        for (prefix, address) in [
+            ("172.18.0.3/16", "172.18.1.0"),
+            ("172.18.0.3/16", "172.19.0.0"),
+            ("10.0.0.0/31", "10.0.0.0"),
+            ("10.0.0.0/32", "10.0.0.0"),
+            ("fd00:18::3/64", "fd00:18::1"),
+            ("fd00:18::3/64", "fd00:18::ffff:ffff:ffff:ffff"),
+            ("172.18.0.3/16", "fd00:18::"),
+        ] {
+            assert!(!reserved(prefix, address), "{address} in {prefix}");
+        }
     }
 }

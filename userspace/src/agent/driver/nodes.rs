@@ -4,8 +4,14 @@ use std::sync::Arc;
 
 use crate::{
     agent::{
-        AgentError, clock::Clock, config::AgentConfig, databases::Databases, locks::lock_name,
-        node_bindings::NodeBindings, state::StateFile, static_rows::StaticRows,
+        AgentError, Connection, chain,
+        clock::Clock,
+        config::AgentConfig,
+        databases::Databases,
+        locks::lock_name,
+        node_bindings::NodeBindings,
+        state::StateFile,
+        static_rows::{StaticRows, orphans::orphaned_ports},
     },
     mirror::GroupMembers,
     sources,
@@ -45,4 +51,25 @@ pub(super) fn members(
     );
     let pins = nodes.map(|nodes| nodes.pins(&group.bridge));
     GroupMembers::of(group, Arc::new(node_ips)).with_pinned(pins.unwrap_or_default())
+}
+
+/// A first start, or one after the state file was lost: rows of ours may be left for ports that have
+/// gone since.
+pub(super) async fn remember_orphans(connection: &Connection, state: &StateFile) {
+    match orphaned_ports(connection).await {
+        Ok(ports) if ports.is_empty() => {}
+        Ok(ports) => {
+            let count = ports.len();
+            tracing::warn!(
+                ports = count,
+                "static bindings are left for router ports that nobody has; they go"
+            );
+            if let Err(error) = state.set_static_ports(ports) {
+                tracing::warn!(error = %chain(&error), "ports not kept");
+            }
+        }
+        Err(error) => {
+            tracing::warn!(error = %chain(&error), "static bindings of ports that are gone were not looked for");
+        }
+    }
 }

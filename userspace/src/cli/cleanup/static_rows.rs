@@ -6,7 +6,11 @@ use anyhow::Context as _;
 
 use super::{CleanupArgs, Report};
 use crate::{
-    agent::{chain, state::StateFile, static_rows::transactions::operation},
+    agent::{
+        chain,
+        state::StateFile,
+        static_rows::{orphans::orphaned_ports, transactions::operation},
+    },
     cli::live,
     statics::{Masquerade, Mode, recompute, targets},
 };
@@ -37,7 +41,9 @@ pub(super) async fn clean(args: &CleanupArgs, report: &mut Report) {
 async fn delete(args: &CleanupArgs, recorded: BTreeSet<Arc<str>>) -> anyhow::Result<usize> {
     let connection = args.connection.parse(live::PATIENCE)?;
     let model = live::northbound_model(&connection).await?;
-    let targets = targets(model.rows(), model.topology(), &recorded);
+    let mut known = orphaned_ports(&connection).await?;
+    known.extend(recorded);
+    let targets = targets(model.rows(), model.topology(), &known);
     let rows = live::static_rows(&connection, &targets).await?;
     let masquerade = Masquerade::new(args.masquerade_subnet.iter().copied());
     let deletions = recompute(&rows, &targets, None, Mode::Withdraw, &masquerade);

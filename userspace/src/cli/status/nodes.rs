@@ -62,6 +62,30 @@ pub(super) fn problems(status: &Value) -> Vec<String> {
             text(source, "last_error")
         ));
     }
+    let number = |keys: &[&str], key: &str| {
+        let number = part(status, keys).get(key).and_then(Value::as_u64);
+        number.unwrap_or(0)
+    };
+    let bad = number(&["source", "nodes"], "bad_objects")
+        + number(&["source", "uplink_states"], "bad_objects");
+    if bad > 0 {
+        problems.push(format!(
+            "{bad} objects could not be told from others: {}",
+            text(source, "last_error")
+        ));
+    }
+    let held = number(&["static_rows"], "held");
+    if held > 0 {
+        problems.push(format!(
+            "{held} static bindings are left alone for a while: the server refused them, or somebody else writes them too"
+        ));
+    }
+    let unreadable = number(&["static_rows"], "unreadable");
+    if unreadable > 0 {
+        problems.push(format!(
+            "{unreadable} static bindings at our ports have an address that cannot be read: they are left alone"
+        ));
+    }
     let warnings = part(status, &["warnings"]).as_array();
     problems
         .extend((warnings.into_iter().flatten()).filter_map(|it| Some(it.as_str()?.to_owned())));

@@ -58,6 +58,12 @@ fn options() -> serde_saphyr::Options {
             max_nodes: 20_000_000,
             max_documents: 100_000,
         },
+        // Nobody writes manifests with aliases of aliases; they make much of little.
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: 100_000,
+            max_replay_stack_depth: 3,
+            max_alias_expansions_per_anchor: 1_000,
+        },
     }
 }
 
@@ -84,6 +90,16 @@ mod tests {
         let manifest = parse(text.as_bytes()).unwrap();
         let mac = manifest.nodes[1].1.gateway.as_ref().unwrap().mac;
         assert_eq!(mac.to_string(), "02:00:00:00:00:01");
+    }
+
+    #[test]
+    fn aliases_of_aliases_are_refused_before_they_grow() {
+        let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..=11 {
+            let below = format!("*a{}", level - 1);
+            text += &format!("a{level}: &a{level} [{}]\n", vec![below; 10].join(", "));
+        }
+        assert!(parse(text.as_bytes()).is_err());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::{Patience, error::Failure};
 
 /// No list may be longer, in bytes: some 10,000 nodes as large as nodes get.
-const LONGEST_LIST: usize = 512 << 20;
+const LONGEST_LIST: usize = 128 << 20;
 /// No event may be longer: etcd takes no object of more than 1.5 MiB.
 const LONGEST_EVENT: usize = 16 << 20;
 /// No more is read of an answer that says why there is none.

@@ -25,7 +25,8 @@ use crate::{
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedNodes {
     nodes: usize,
-    strategy: Strategy,
+    /// `None` without a source of nodes: what an earlier run wrote goes.
+    strategy: Option<Strategy>,
     why: String,
     warnings: Vec<String>,
     static_rows: Vec<RowOperation>,
@@ -45,7 +46,7 @@ pub(super) async fn plan(
     left_to_others: &BTreeSet<Arc<str>>,
 ) -> anyhow::Result<Option<PlannedNodes>> {
     let Some(source) = config.nodes.source.clone() else {
-        return Ok(None);
+        return withdrawn(config, model, state).await;
     };
     let mut feed = sources::start(source)?;
     let inventory = match timeout(live::PATIENCE, feed.changed()).await {
@@ -86,11 +87,35 @@ pub(super) async fn plan(
     let static_rows = recompute(&there, &targets, Some(&wanted), mode, masquerade);
     Ok(Some(PlannedNodes {
         nodes: inventory.nodes.len(),
-        strategy,
+        strategy: Some(strategy),
         why: why.to_string(),
         warnings: wanted.warnings.iter().map(ToString::to_string).collect(),
         static_rows,
         wanted,
+    }))
+}
+
+/// Without a source what an earlier run wrote goes; `None` where it wrote nothing.
+async fn withdrawn(
+    config: &AgentConfig,
+    model: &Model,
+    state: &StateFile,
+) -> anyhow::Result<Option<PlannedNodes>> {
+    let recorded = state.static_ports();
+    if recorded.is_empty() {
+        return Ok(None);
+    }
+    let mut targets = targets(model.rows(), model.topology(), &recorded);
+    targets.retain(|target| recorded.contains(&target.port));
+    let there = live::static_rows(&config.connection, &targets).await?;
+    let masquerade = &config.nodes.settings.masquerade;
+    Ok(Some(PlannedNodes {
+        nodes: 0,
+        strategy: None,
+        why: "no source of nodes is given".to_owned(),
+        warnings: Vec::new(),
+        static_rows: recompute(&there, &targets, None, Mode::Withdraw, masquerade),
+        wanted: WantedBindings::default(),
     }))
 }
 
@@ -105,7 +130,7 @@ impl PlannedNodes {
 
     /// The bindings that a bridge's mirror keeps.
     pub(super) fn pins(&self, bridge: &str) -> Arc<BTreeMap<IpAddr, Mac>> {
-        if self.strategy == Strategy::Static {
+        if self.strategy != Some(Strategy::Dynamic) {
             return Arc::default();
         }
         let bindings = self.wanted.bridges.get(bridge);
@@ -119,10 +144,13 @@ impl PlannedNodes {
 
     /// For people.
     pub(super) fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!(
-            "{} nodes are known by {} bindings, since {}",
-            self.nodes, self.strategy, self.why
-        )];
+        let mut lines = vec![match self.strategy {
+            Some(strategy) => format!(
+                "{} nodes are known by {strategy} bindings, since {}",
+                self.nodes, self.why
+            ),
+            None => format!("no static binding is kept, since {}", self.why),
+        }];
         lines.extend(
             self.warnings
                 .iter()
