@@ -33,6 +33,14 @@ impl Claims {
         claim.claimants.insert(Arc::clone(claimant));
     }
 
+    /// This node claims an address that is none of its routers': that matters where another does, too.
+    pub(super) fn contest(&mut self, ip: IpAddr, claimant: &Arc<str>) {
+        if let Some(claim) = self.0.get_mut(&ip) {
+            claim.untold = true;
+            claim.claimants.insert(Arc::clone(claimant));
+        }
+    }
+
     /// What follows of them. Nodes that agree on the MAC do not contradict each other.
     pub(super) fn settle(self, warnings: &mut BTreeSet<Warning>) -> BTreeMap<IpAddr, Wanted> {
         let settled = self.0.into_iter().map(|(ip, claim)| {

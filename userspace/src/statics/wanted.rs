@@ -322,8 +322,11 @@ impl<'a> Planner<'a> {
             }
             drawn.keep_unlisted |= node.internal_ips.is_empty() && unreadable(&node.problems);
             drawn.bindings.node_ips.extend(&node.internal_ips);
-            // What else this node claims may be another's: its own addresses are the routers'.
             if Some(name) == self.own_name {
+                let ips = node.internal_ips.iter();
+                drawn
+                    .contested
+                    .extend(ips.map(|ip| (*ip, Arc::clone(name))));
                 continue;
             }
             let mac = node.gateway.as_ref().map(|gateway| gateway.mac);
@@ -372,6 +375,9 @@ impl<'a> Planner<'a> {
             drawn.keep_unlisted |= state.addresses.is_empty() && unreadable(&state.problems);
             drawn.bindings.node_ips.extend(ips.clone());
             if Some(&state.node) == own_name {
+                drawn
+                    .contested
+                    .extend(ips.map(|ip| (ip, Arc::clone(&state.node))));
                 continue;
             }
             if let Err(problem) = &state.mac {
@@ -417,10 +423,13 @@ impl<'a> Planner<'a> {
         drawn.claims.add(ip, mac, node);
     }
 
-    fn finish(&mut self, drawn: Drawn<'_>) -> BridgeBindings {
+    fn finish(&mut self, mut drawn: Drawn<'_>) -> BridgeBindings {
         let mut bindings = drawn.bindings;
         bindings.node_ips.extend(&drawn.own);
         bindings.keep_unlisted = drawn.keep_unlisted;
+        for (ip, node) in &drawn.contested {
+            drawn.claims.contest(*ip, node);
+        }
         bindings.bindings = drawn.claims.settle(&mut self.warnings);
         // This node's own addresses are the routers' own, whoever else claims them.
         bindings.bindings.retain(|ip, _| !drawn.own.contains(ip));
@@ -433,6 +442,8 @@ struct Drawn<'a> {
     subnets: &'a [Prefix],
     own: BTreeSet<IpAddr>,
     bridge_mac: Option<Mac>,
+    /// What this node claims: its own addresses are the routers', and the others may be another's.
+    contested: Vec<(IpAddr, Arc<str>)>,
     claims: Claims,
     keep_unlisted: bool,
     bindings: BridgeBindings,
@@ -444,6 +455,7 @@ impl<'a> Drawn<'a> {
             subnets: &network.subnets,
             own: network.own.clone(),
             bridge_mac: network.bridge_mac,
+            contested: Vec::new(),
             claims: Claims::default(),
             keep_unlisted: false,
             bindings: BridgeBindings::default(),

@@ -252,10 +252,13 @@ fn this_node_is_the_one_on_its_chassis_else_the_one_of_its_name() {
         wanted(Some(inventory), &rows.rows(), &rows.topology(), own).unwrap()
     };
     let named = plan(&unmarked, Some("node-1"));
+    // What this node claims besides its routers' addresses is contested, and not taken from the other.
     assert_eq!(
         text(&named.bridges["breth0"]),
-        ["172.18.0.4 02:00:00:00:00:0b"]
+        ["172.18.0.4 02:00:00:00:00:0b", "172.18.0.77 keep"]
     );
+    let kinds = named.warnings.iter().map(Warning::kind);
+    assert_eq!(kinds.collect::<Vec<_>>(), ["conflict"]);
     let unknown = plan(&unmarked, Some("node-9"));
     assert!(unknown.warnings.contains(&Warning::OwnNodeUnknown));
     // Its addresses on the bridge are known from the routers all the same.
