@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use super::Lab;
-use super::directory::{Directory, State, this_process};
+use super::directory::{Datapath, Directory, State, this_process};
 use super::error::{LabError, Result};
 use super::flows::FlowSet;
 use super::network::Network;
@@ -19,6 +19,7 @@ pub struct Builder {
     ipv6: bool,
     flows: FlowSet,
     version: Option<OvnVersion>,
+    datapath: Datapath,
 }
 
 impl Default for Builder {
@@ -30,6 +31,7 @@ impl Default for Builder {
             ipv6: true,
             flows: FlowSet::Legacy,
             version: None,
+            datapath: Datapath::default(),
         }
     }
 }
@@ -78,6 +80,13 @@ impl Builder {
         self
     }
 
+    /// Lets the kernel forward frames, which few machines' kernels can (default: ovs-vswitchd does).
+    #[must_use]
+    pub fn kernel_datapath(mut self) -> Self {
+        self.datapath = Datapath::Kernel;
+        self
+    }
+
     /// Brings the lab up; returns once OVN has installed everything.
     ///
     /// # Errors
@@ -99,6 +108,7 @@ impl Builder {
             ipv6: self.ipv6,
             age_threshold: self.age_threshold,
             ovn: version,
+            datapath: self.datapath,
         })?;
         let mut lab = Lab {
             programs: Programs::new(tree, &directory.path),

@@ -38,6 +38,30 @@ pub struct State {
     // A lab of an older build says nothing of it, and must not be taken for half removed.
     #[serde(default)]
     pub ovn: OvnVersion,
+    /// What forwards frames.
+    #[serde(default)]
+    pub datapath: Datapath,
+}
+
+/// What forwards frames between the ports of a lab's bridges.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Datapath {
+    /// ovs-vswitchd.
+    #[default]
+    Userspace,
+    /// The kernel's openvswitch module.
+    Kernel,
+}
+
+impl Datapath {
+    /// As `Bridge.datapath_type` has it.
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Self::Userspace => "netdev",
+            Self::Kernel => "system",
+        }
+    }
 }
 
 /// A lab's directory: sockets, databases, logs, its [`State`].

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use super::Lab;
 use super::daemon::{Daemon, Process};
-use super::directory::{Directory, State, is_alive, this_process};
+use super::directory::{Datapath, Directory, State, is_alive, this_process};
 use super::error::{LabError, Result};
 use super::network::Network;
 use super::programs::{OvnVersion, Programs};
@@ -97,6 +97,7 @@ pub fn remove_labs(mut wanted: impl FnMut(&State) -> bool) -> Result<Vec<String>
             ipv6: false,
             age_threshold: 0,
             ovn: OvnVersion::default(),
+            datapath: Datapath::default(),
         });
         if wanted(&state) {
             result = result.and(directory.remove());

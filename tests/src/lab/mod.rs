@@ -45,7 +45,7 @@ pub use self::builder::Builder;
 pub(crate) use self::command::run;
 pub use self::daemon::{Daemon, resident_bytes};
 pub use self::database::Database;
-pub use self::directory::State;
+pub use self::directory::{Datapath, State};
 pub use self::error::{LabError, Result, interrupt, wait_until};
 pub use self::flows::FlowSet;
 pub use self::labs::{labs, remove_labs, sweep};

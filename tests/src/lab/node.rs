@@ -98,7 +98,7 @@ impl Lab {
             "ovn-encap-type=geneve".to_owned(),
             "ovn-encap-ip=127.0.0.1".to_owned(),
             format!("ovn-bridge-mappings={PHYSICAL_NETWORK}:{BRIDGE}"),
-            "ovn-bridge-datapath-type=netdev".to_owned(),
+            format!("ovn-bridge-datapath-type={}", self.state.datapath.kind()),
             // As OVN-Kubernetes sets it.
             "ovn-monitor-all=true".to_owned(),
         ];
@@ -113,10 +113,11 @@ impl Lab {
     fn create_bridges(&self) -> Result<()> {
         let uplink = self.uplink();
         let mac = BRIDGE_MAC;
+        let datapath = self.state.datapath.kind();
         let text = format!(
-            "-- add-br br-int -- set bridge br-int datapath_type=netdev fail_mode=secure \
+            "-- add-br br-int -- set bridge br-int datapath_type={datapath} fail_mode=secure \
              other_config:disable-in-band=true \
-             -- add-br {BRIDGE} -- set bridge {BRIDGE} datapath_type=netdev fail_mode=standalone \
+             -- add-br {BRIDGE} -- set bridge {BRIDGE} datapath_type={datapath} fail_mode=standalone \
              other_config:hwaddr=\"{mac}\" other_config:disable-in-band=true \
              external_ids:bridge-id={BRIDGE} external_ids:bridge-uplink={uplink} \
              -- add-port {BRIDGE} {uplink}"

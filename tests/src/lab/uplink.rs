@@ -53,8 +53,9 @@ impl Lab {
         let uplink = self.second_uplink();
         let peer = format!("{uplink}p");
         self.node.ip(&veth(&uplink, &peer, &self.external))?;
+        let datapath = self.state.datapath.kind();
         let text = format!(
-            "-- add-br {UPLINK_BRIDGE} -- set bridge {UPLINK_BRIDGE} datapath_type=netdev \
+            "-- add-br {UPLINK_BRIDGE} -- set bridge {UPLINK_BRIDGE} datapath_type={datapath} \
              fail_mode=standalone other_config:hwaddr=\"{BRIDGE_MAC}\" \
              other_config:disable-in-band=true -- add-port {UPLINK_BRIDGE} {uplink} \
              -- set open . external_ids:ovn-bridge-mappings=\

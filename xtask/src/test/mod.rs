@@ -83,7 +83,7 @@ fn run_tier(
 ) -> anyhow::Result<Counts> {
     println!("\n== {} ==", run.tier);
     if run.tier == Tier::Vm {
-        return vm::tests(workspace, progress, &Kernel::ALL, filter);
+        return vm::tests(workspace, progress, &Kernel::ALL, &[], filter);
     }
     let mut cargo = workspace.cargo();
     cargo

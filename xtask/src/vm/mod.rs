@@ -43,6 +43,9 @@ enum Verb {
         /// Run only these kernels
         #[arg(long, value_enum, value_delimiter = ',')]
         kernel: Vec<Kernel>,
+        /// Run only these test files
+        #[arg(long, value_name = "NAME", value_delimiter = ',')]
+        test: Vec<String>,
         /// Run only tests whose name contains this text
         #[arg(long, value_name = "TEXT")]
         filter: Option<String>,
@@ -58,18 +61,23 @@ pub(crate) fn run(
     progress: &Progress,
     args: &Args,
 ) -> anyhow::Result<ExitCode> {
-    let Verb::Run { kernel, filter } = &args.verb;
+    let Verb::Run {
+        kernel,
+        test,
+        filter,
+    } = &args.verb;
     let toolchain = setup::ensure(workspace, progress, Scope::Everything)?;
     build_ebpf::build(workspace, progress, &toolchain, &[])?;
     let kernels = match kernel.is_empty() {
         true => &Kernel::ALL,
         false => kernel.as_slice(),
     };
-    let counts = tests(workspace, progress, kernels, filter.as_deref())?;
+    let counts = tests(workspace, progress, kernels, test, filter.as_deref())?;
     Ok(test::verdict(counts))
 }
 
-/// Builds the tests of the tier and runs them on each of the kernels.
+/// Builds the tests of the tier and runs them, or those in the files that are named, on each of the
+/// kernels.
 ///
 /// # Errors
 /// When a build fails, a kernel cannot be had, or QEMU cannot be run.
@@ -77,6 +85,7 @@ pub(crate) fn tests(
     workspace: &Workspace,
     progress: &Progress,
     kernels: &[Kernel],
+    files: &[String],
     filter: Option<&str>,
 ) -> anyhow::Result<Counts> {
     let folder = workspace.target().join("vm");
@@ -86,7 +95,7 @@ pub(crate) fn tests(
     let _lock = File::create(&lock)
         .and_then(|file| file.lock().map(|()| file))
         .with_context(|| format!("cannot lock {}", lock.display()))?;
-    let share = programs::lay_out(workspace, progress)?;
+    let share = programs::lay_out(workspace, progress, files)?;
     let mut sum = Counts::default();
     for kernel in kernels {
         let unpacked = kernels::ensure(workspace, progress, *kernel)?;

@@ -31,11 +31,15 @@ const BINARIES: [&str; 1] = ["neighsteer"];
 ///
 /// # Errors
 /// When something does not compile, or a file cannot be written.
-pub(super) fn lay_out(workspace: &Workspace, progress: &Progress) -> anyhow::Result<PathBuf> {
+pub(super) fn lay_out(
+    workspace: &Workspace,
+    progress: &Progress,
+    files: &[String],
+) -> anyhow::Result<PathBuf> {
     let step = progress.step("building the tests of the virtual machines");
     let share = workspace.target().join("vm/share");
     let mut list = String::new();
-    for program in build(workspace)? {
+    for program in build(workspace, files)? {
         step.detail(&program.name);
         // Where tests look for binaries is told by where they are themselves.
         let below = if program.is_test { "deps" } else { "" };
@@ -51,7 +55,7 @@ pub(super) fn lay_out(workspace: &Workspace, progress: &Progress) -> anyhow::Res
     Ok(share)
 }
 
-fn build(workspace: &Workspace) -> anyhow::Result<Vec<Program>> {
+fn build(workspace: &Workspace, files: &[String]) -> anyhow::Result<Vec<Program>> {
     let mut cargo = workspace.cargo();
     cargo.args(["build", "--workspace", "--locked", "--quiet"]);
     exec::stdout(cargo.args(BINARIES.map(|name| format!("--bin={name}"))))?;
@@ -65,16 +69,20 @@ fn build(workspace: &Workspace) -> anyhow::Result<Vec<Program>> {
         "--quiet",
         "--message-format=json",
     ]);
-    let tests = workspace
+    let tests: Vec<_> = workspace
         .targets()
         .iter()
-        .filter(|target| target.kind == "test" && runs_in_the_machine(&target.name));
-    cargo.args(tests.map(|target| format!("--test={}", target.name)));
+        .filter(|target| target.kind == "test" && runs_in_the_machine(&target.name))
+        .filter(|target| files.is_empty() || files.contains(&target.name))
+        .map(|target| format!("--test={}", target.name))
+        .collect();
+    // Without any, cargo would take all there are.
+    if tests.is_empty() {
+        bail!("there is no such test of the virtual machines");
+    }
+    cargo.args(tests);
     let said = exec::stdout(&mut cargo)?;
     let mut programs: Vec<_> = said.lines().filter_map(of_message).collect();
-    if programs.is_empty() {
-        bail!("there is no test of the virtual machines");
-    }
     for name in BINARIES {
         programs.push(Program {
             name: name.to_owned(),

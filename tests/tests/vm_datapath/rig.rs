@@ -1,0 +1,409 @@
+//! A bridge with an uplink, a source and followers, in a network namespace of the test's own.
+
+use std::{collections::BTreeMap, fs, path::PathBuf, process::Command, time::Duration};
+
+use neighsteer::{
+    datapath::{self, AttachOptions, Attached, Counter, Hook},
+    ids::OfPort,
+    openflow::{
+        Cookie, NativeSwitch, Switch as _,
+        unixctl::{UnixCtl, UnixCtlSession},
+    },
+    plan::{self, COOKIE, Gates, Install, STEERING_PRIORITY},
+    topology::{AgeThreshold, BridgeGroup, GatewayRouter, IngressPort},
+};
+use neighsteer_common::{Decision, Kind, Policy};
+use neighsteer_tests::{
+    frames::{Mac, NODE_IP, NODE_IP6},
+    packet_socket::PacketSocket,
+    vm::{self, KernelSwitch},
+};
+use nix::{
+    mount::{MsFlags, mount},
+    sched::{CloneFlags, CpuSet, sched_setaffinity, unshare},
+    unistd::Pid,
+};
+use tokio::time::{Instant, sleep};
+
+pub const BRIDGE: &str = "br-ex";
+pub const INTEGRATION: &str = "br-int";
+/// Every frame that a router gets leaves by this port of the integration bridge.
+pub const SINK: &str = "sink";
+pub const UPLINK: &str = "uplink";
+/// The other end of the uplink.
+pub const OUTSIDE: &str = "outside";
+/// The gateway router that gets what is steered.
+pub const SOURCE: &str = "default";
+
+/// A frame to this address comes after those under test, and is counted by a flow of its own.
+const LAST: Mac = Mac([0x02, 0, 0, 0, 0, 0xfe]);
+const LAST_PRIORITY: u16 = 60;
+const LAST_COOKIE: Cookie = Cookie(1);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How a bridge is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub followers: u16,
+    pub mac: Mac,
+    pub gateway_vlan: Option<u16>,
+}
+
+pub struct Rig {
+    pub switch: KernelSwitch,
+    pub shape: Shape,
+    native: NativeSwitch,
+    control: UnixCtlSession,
+    ports: BTreeMap<String, OfPort>,
+    outside: PacketSocket,
+    last: u64,
+    /// Holds the mount point of this test's bpffs.
+    directory: tempfile::TempDir,
+}
+
+impl Rig {
+    /// `None` outside of a virtual machine. `settings` are those of the Open_vSwitch table.
+    pub async fn start(shape: Shape, settings: &[&str]) -> Option<Self> {
+        if vm::is_elsewhere() {
+            return None;
+        }
+        make_namespaces();
+        // Looked for changes and counters so often, and kept for so long.
+        let often = [
+            "other_config:max-revalidator=50",
+            "other_config:max-idle=600000",
+        ];
+        let switch = KernelSwitch::start(&[&often, settings].concat()).unwrap();
+        switch
+            .add_bridge(BRIDGE, &shape.mac.to_string(), &[UPLINK])
+            .unwrap();
+        switch
+            .add_bridge(INTEGRATION, "02:00:00:00:00:01", &[])
+            .unwrap();
+        let daemons = switch.daemons();
+        let sink = ["set", "interface", SINK, "type=internal"];
+        let add = ["add-port", INTEGRATION, SINK, "--"];
+        daemons.vsctl(&[&add[..], &sink].concat()).unwrap();
+        let routers = [SOURCE.to_owned()].into_iter();
+        let pairs: Vec<_> = routers
+            .chain((1..=shape.followers).map(|it| format!("udn{it}")))
+            .map(|router| (format!("patch-{router}"), format!("peer-{router}")))
+            .collect();
+        switch.add_patches([BRIDGE, INTEGRATION], &pairs).unwrap();
+        for interface in [BRIDGE, SINK] {
+            ip(&["link", "set", interface, "up"]);
+        }
+        let native = NativeSwitch::new(daemons.run_directory());
+        let mut ports = BTreeMap::new();
+        let columns = ["--bare", "--columns=name,ofport", "list", "interface"];
+        let listed = daemons.vsctl(&columns).unwrap();
+        let mut lines = listed.lines().filter(|line| !line.is_empty());
+        while let (Some(name), Some(number)) = (lines.next(), lines.next()) {
+            if let Some(ofport) = OfPort::from_column(number.parse().ok()) {
+                ports.insert(name.to_owned(), ofport);
+            }
+        }
+        let control = UnixCtl::of_vswitchd(daemons.run_directory()).unwrap();
+        let mut rig = Self {
+            control: control.connect().await.unwrap(),
+            outside: PacketSocket::open(OUTSIDE).unwrap(),
+            directory: tempfile::Builder::new()
+                .prefix("neighsteer-")
+                .tempdir()
+                .unwrap(),
+            switch,
+            shape,
+            native,
+            ports,
+            last: 0,
+        };
+        rig.lead_routers_to_the_sink();
+        rig.steer(shape).await;
+        Some(rig)
+    }
+
+    fn lead_routers_to_the_sink(&self) {
+        let sink = self.ports[SINK];
+        let flows: String = self
+            .ports
+            .iter()
+            .filter(|(name, _)| name.starts_with("peer-"))
+            .map(|(_, port)| format!("priority=1,in_port={port},actions=output:{sink}\n"))
+            .collect();
+        let file = self.directory.path().join("flows");
+        fs::write(&file, flows).unwrap();
+        let daemons = self.switch.daemons();
+        daemons.ofctl(&["del-flows"], INTEGRATION, &[]).unwrap();
+        daemons
+            .ofctl(&["add-flows"], INTEGRATION, &[file.to_str().unwrap()])
+            .unwrap();
+    }
+
+    /// Puts the design's flows, flags and forwarding entry on the bridge, and nothing else.
+    pub async fn steer(&mut self, shape: Shape) {
+        self.shape = shape;
+        let gates = Gates::new(true, true).unwrap();
+        let plan = plan::plan(&self.group(), gates, Install::Complete);
+        self.switch
+            .daemons()
+            .ofctl(&["del-flows"], BRIDGE, &[])
+            .unwrap();
+        let last = format!(
+            "cookie={LAST_COOKIE},priority={LAST_PRIORITY},in_port={},dl_dst={LAST},actions=drop",
+            self.ports[UPLINK]
+        );
+        self.switch
+            .daemons()
+            .ofctl(&["add-flow"], BRIDGE, &[&last])
+            .unwrap();
+        self.last = 0;
+        let changes = plan::diff(&plan.flows, &[]);
+        self.native.change_flows(BRIDGE, &changes).await.unwrap();
+        let ports = self.native.ports(BRIDGE).await.unwrap();
+        let flags = plan::port_changes(&plan, &ports);
+        self.native
+            .set_no_flood(BRIDGE, &flags.no_flood)
+            .await
+            .unwrap();
+        let entries = self.control.fdb_show(BRIDGE).await.unwrap();
+        if let Some(fdb) = plan.missing_fdb(&entries) {
+            self.control
+                .fdb_add(BRIDGE, &fdb.port, fdb.vlan, fdb.mac)
+                .await
+                .unwrap();
+        }
+    }
+
+    fn group(&self) -> BridgeGroup {
+        let router = |name: &str| GatewayRouter {
+            name: format!("GR_{name}").into(),
+            network: (name != SOURCE).then(|| name.into()),
+            external_port: format!("rtoe-GR_{name}").into(),
+            external_mac: Some(self.shape.mac),
+            datapath: None,
+            patch_port: format!("patch-{name}").into(),
+            ofport: self.ports[&format!("patch-{name}")],
+            mac_binding_age_threshold: AgeThreshold::default(),
+        };
+        BridgeGroup {
+            bridge: BRIDGE.into(),
+            bridge_mac: self.shape.mac,
+            datapath_type: "system".into(),
+            uplink: IngressPort {
+                name: UPLINK.into(),
+                ofport: self.ports[UPLINK],
+            },
+            secondary: Vec::new(),
+            source: router(SOURCE),
+            followers: (1..=self.shape.followers)
+                .map(|it| router(&format!("udn{it}")))
+                .collect(),
+            gateway_vlan: self.shape.gateway_vlan,
+            ipv4: true,
+            ipv6: true,
+            node_addresses: vec![NODE_IP.into(), NODE_IP6.into()],
+        }
+    }
+
+    /// Lets frames come in by the uplink, one after the other, and waits until the switch has dealt
+    /// with all of them. The kernel has no flow left then: each frame, or the first of some that are
+    /// alike, is read by ovs-vswitchd.
+    pub async fn receive(&mut self, frames: &[Vec<u8>]) {
+        self.receive_all(frames).await;
+        // It takes their counters with it.
+        self.control.call("revalidator/purge", &[]).await.unwrap();
+    }
+
+    /// As [`Rig::receive`], but leaves the kernel the flows that it has.
+    pub async fn receive_by_known_flows(&mut self, frames: &[Vec<u8>]) {
+        self.receive_all(frames).await;
+        // Until the counters of every flow in the kernel have been read from now on: a look that is
+        // under way may be past some.
+        for _ in 0..2 {
+            self.control.call("revalidator/wait", &[]).await.unwrap();
+        }
+    }
+
+    /// One processor sends, and so one of the switch's threads takes what the kernel does not know:
+    /// the order of frames is kept.
+    async fn receive_all(&mut self, frames: &[Vec<u8>]) {
+        let mut last = [LAST.0, [0x02, 0, 0, 0, 0, 1]].concat();
+        last.extend([0x88, 0xb5]);
+        last.resize(60, 0);
+        for frame in frames.iter().chain([&last]) {
+            self.outside.send(frame).unwrap();
+        }
+        self.last += 1;
+        let deadline = Instant::now() + vm::patience(PATIENCE);
+        loop {
+            // Moves the kernel's counters into the flows'.
+            self.control.call("revalidator/wait", &[]).await.unwrap();
+            let flows = self.native.dump_flows(BRIDGE, Some(LAST_COOKIE)).await;
+            let counted: u64 = flows.unwrap().iter().map(|it| it.packets).sum();
+            // Flows get into the kernel later than their first frames are counted, in the order of
+            // these.
+            let known = self.kernel_flows().await.contains(&format!("dst={LAST}"));
+            if counted >= self.last && known {
+                return;
+            }
+            let seen = format!("{counted} of {} frames that come last", self.last);
+            assert!(Instant::now() < deadline, "{seen}");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Frames that took a flow of priority 52, by what it steers.
+    pub async fn steered(&self) -> BTreeMap<Decision, u64> {
+        let flows = self.native.dump_flows(BRIDGE, Some(COOKIE)).await.unwrap();
+        let mut steered = BTreeMap::new();
+        for installed in flows {
+            let matches = &installed.flow.matches;
+            if installed.flow.priority == STEERING_PRIORITY && installed.packets > 0 {
+                let decision = match matches.icmpv6_type {
+                    None => Decision::SteerArp,
+                    Some(134) => Decision::SteerRa,
+                    Some(135) => Decision::SteerNs,
+                    Some(136) => Decision::SteerNa,
+                    Some(other) => panic!("ICMPv6 type {other} is steered"),
+                };
+                *steered.entry(decision).or_default() += installed.packets;
+            }
+        }
+        steered
+    }
+
+    /// Frames that routers have got so far, by router.
+    pub async fn received(&self) -> BTreeMap<String, u64> {
+        let flows = self.native.dump_flows(INTEGRATION, None).await.unwrap();
+        let name = |number: &str| {
+            let ports = self.ports.iter();
+            let mut ports =
+                ports.filter_map(|(name, port)| Some((name.strip_prefix("peer-")?, port)));
+            let found = ports.find(|(_, port)| port.to_string() == number);
+            found.map(|(name, _)| name.to_owned())
+        };
+        flows
+            .into_iter()
+            .filter(|it| it.packets > 0)
+            .filter_map(|it| {
+                let port = it.flow.matches.in_port?.to_string();
+                Some((name(&port)?, it.packets))
+            })
+            .collect()
+    }
+
+    /// Frames that the kernel got from the switch on an interface of the switch's own.
+    pub fn delivered(interface: &str) -> u64 {
+        let file = format!("/sys/class/net/{interface}/statistics/rx_packets");
+        fs::read_to_string(file).unwrap().trim().parse().unwrap()
+    }
+
+    /// Lets a frame come in by the uplink.
+    pub fn send(&self, frame: &[u8]) {
+        self.outside.send(frame).unwrap();
+    }
+
+    /// The kernel's own flows.
+    pub async fn kernel_flows(&mut self) -> String {
+        self.control
+            .call("dpctl/dump-flows", &["--names"])
+            .await
+            .unwrap()
+    }
+
+    fn bpffs(&self) -> PathBuf {
+        self.directory.path().join("bpf")
+    }
+
+    /// Attaches the program to the uplink.
+    pub fn attach(&self, hook: Hook) -> Attached {
+        datapath::attach(&AttachOptions {
+            interface: UPLINK.to_owned(),
+            hook,
+            policy: Some(Policy {
+                bridge_mac: self.shape.mac.0,
+                gateway_vlan: self.shape.gateway_vlan,
+            }),
+            tag: None,
+            bpffs: self.bpffs(),
+            clsact: false,
+        })
+        .unwrap()
+    }
+
+    /// Whether the program is attached, as it is read back.
+    pub fn attached(&self) -> Option<datapath::State> {
+        let attachments = datapath::attachments(&self.bpffs()).unwrap();
+        attachments.first().map(|it| it.state)
+    }
+
+    /// What the program has counted.
+    pub fn counters(&self) -> BTreeMap<(Kind, Decision), (u64, u64)> {
+        let counters = datapath::counters(UPLINK, &self.bpffs()).unwrap();
+        let mut sums: BTreeMap<_, (u64, u64)> = BTreeMap::new();
+        for Counter {
+            kind,
+            decision,
+            packets,
+            bytes,
+            ..
+        } in counters
+        {
+            let sum = sums.entry((kind, decision)).or_default();
+            *sum = (sum.0 + packets, sum.1 + bytes);
+        }
+        sums
+    }
+}
+
+/// What has become more, and by how much.
+pub fn growth<K: Clone + Ord>(
+    before: &BTreeMap<K, u64>,
+    now: &BTreeMap<K, u64>,
+) -> BTreeMap<K, u64> {
+    now.iter()
+        .map(|(key, count)| (key.clone(), count - before.get(key).unwrap_or(&0)))
+        .filter(|(_, more)| *more > 0)
+        .collect()
+}
+
+/// A veth pair that nothing but the test uses.
+fn make_namespaces() {
+    unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).unwrap();
+    let none = None::<&str>;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).unwrap();
+    // One that shows this namespace's interfaces.
+    mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none).unwrap();
+    fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();
+    ip(&[
+        "link", "add", OUTSIDE, "mtu", "9000", "type", "veth", "peer", "name", UPLINK, "mtu",
+        "9000",
+    ]);
+    for interface in [OUTSIDE, UPLINK] {
+        ip(&["link", "set", interface, "up"]);
+    }
+    let mut first = CpuSet::new();
+    first.set(0).unwrap();
+    sched_setaffinity(Pid::from_raw(0), &first).unwrap();
+}
+
+pub fn ip(arguments: &[&str]) {
+    run("ip", arguments);
+}
+
+/// Runs a program that must succeed; returns what it printed.
+pub fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Whether the kernel has TCX.
+pub fn has_tcx() -> bool {
+    let kernel = vm::kernel().unwrap_or_default();
+    kernel != "6.1"
+}
