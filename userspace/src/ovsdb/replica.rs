@@ -1,5 +1,7 @@
 //! What is known of a database across connections, and how a connection brings it up to date.
 
+use bytes::Bytes;
+
 use super::{
     cache::{Cache, Change},
     client::Options,
@@ -102,18 +104,20 @@ impl Replica {
     /// Where it cannot be read or does not fit; a snapshot is needed then.
     pub(crate) fn update(
         &mut self,
-        params: &[u8],
+        params: Bytes,
         options: &Options,
         changes: &mut Vec<Change>,
     ) -> Result<(), SessionError> {
         let last_transaction = std::mem::replace(&mut self.last_transaction, Uuid::NIL);
         let (layouts, interner) = self.cache.decoder_parts();
         let update = Decoder::new(layouts, interner)
-            .update3(params, MONITOR)
+            .update3(&params, MONITOR)
             .map_err(|source| SessionError::Update {
                 database: options.database.to_string(),
                 source,
             })?;
+        // The text of many rows is as large as they are: it goes before they are copied about.
+        drop(params);
         let Some(update) = update else {
             self.last_transaction = last_transaction;
             return Ok(());

@@ -167,7 +167,7 @@ impl<'a> Session<'a> {
         match incoming {
             Incoming::Notification { method, params } if method == "update3" => {
                 let mut changes = Vec::new();
-                let result = self.replica.update(&params, self.options, &mut changes);
+                let result = self.replica.update(params, self.options, &mut changes);
                 self.shared.changed(changes);
                 result
             }
