@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use super::{
@@ -15,7 +15,7 @@ use crate::{
     ovsdb::Change,
     plan::{BridgePlan, Gates, Install, plan},
     rows::{Applied, Rows, Table},
-    topology::{self, Incumbents, SkipReason, Topology},
+    topology::{self, Incumbents, Place, SkipReason, Topology},
 };
 
 /// The rows, and what follows from them.
@@ -23,6 +23,8 @@ use crate::{
 pub struct Model {
     rows: Rows,
     topology: Topology,
+    /// Found when they are asked for.
+    places: OnceLock<Vec<Place>>,
     /// The source that each bridge's group had last. A group that is gone for a while, as while
     /// the switch restarts, comes back with the same one.
     incumbents: Incumbents,
@@ -39,6 +41,12 @@ impl Model {
     #[must_use]
     pub const fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// This chassis' gateway routers as of the last [`Model::rebuild`].
+    #[must_use]
+    pub fn places(&self) -> &[Place] {
+        self.places.get_or_init(|| topology::places(&self.rows))
     }
 
     /// The source that each bridge's group had last.
@@ -77,6 +85,7 @@ impl Model {
     /// Computes the groups anew; whether they are other ones than before.
     pub fn rebuild(&mut self) -> bool {
         let topology = topology::build(&self.rows, &self.incumbents);
+        self.places = OnceLock::new();
         let changed = topology != self.topology;
         let bridges = self.rows.bridges.values();
         let bridges: BTreeSet<_> = bridges.map(|bridge| &bridge.name).collect();

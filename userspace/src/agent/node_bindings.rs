@@ -16,7 +16,7 @@ use crate::{
     sources::{NodeFeed, SourceEnded, SourceStatus},
     statics::{
         self, Mode, OwnNode, Strategy, Target, Treatment, WantedBindings, Warning, Why,
-        northd_version, rows_wanted, strategy, targets, wanted,
+        northd_version, rows_wanted, strategy, targets_at, wanted_at,
     },
 };
 
@@ -116,7 +116,7 @@ impl NodeBindings {
         self.steering = steering;
         let (rows, topology) = (model.rows(), model.topology());
         let remembered = self.rows.remembered();
-        let mut targets = targets(rows, topology, &remembered);
+        let mut targets = targets_at(model.places(), rows, topology, &remembered);
         for target in &mut targets {
             let left = target
                 .bridge
@@ -136,7 +136,7 @@ impl NodeBindings {
             name: self.config.name.as_deref(),
             masquerade: &self.config.settings.masquerade,
         };
-        let wanted = wanted(inventory.as_deref(), rows, topology, own);
+        let wanted = wanted_at(inventory.as_deref(), model.places(), topology, own);
         self.note_warnings(wanted.as_ref());
         if wanted.is_some() {
             self.wanted = wanted;

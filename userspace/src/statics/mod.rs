@@ -49,5 +49,5 @@ pub use masquerade::Masquerade;
 pub use recompute::recompute;
 pub use rows::{COLUMNS, RowSkip, StaticRow};
 pub use strategy::{BOUND, Strategy, StrategySetting, Why, northd_version, rows_wanted, strategy};
-pub use targets::{Target, Treatment, targets};
-pub use wanted::{BridgeBindings, OwnNode, Wanted, WantedBindings, Warning, wanted};
+pub use targets::{Target, Treatment, targets, targets_at};
+pub use wanted::{BridgeBindings, OwnNode, Wanted, WantedBindings, Warning, wanted, wanted_at};

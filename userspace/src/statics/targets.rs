@@ -66,21 +66,32 @@ pub struct Target {
 /// Ports of other chassis' gateway routers are no targets: whoever runs there owns them.
 #[must_use]
 pub fn targets(rows: &Rows, topology: &Topology, remembered: &BTreeSet<Arc<str>>) -> Vec<Target> {
+    targets_at(&places(rows), rows, topology, remembered)
+}
+
+/// The same where [`places`] of the rows are known already: to find them takes most of the time.
+#[must_use]
+pub fn targets_at(
+    places: &[Place],
+    rows: &Rows,
+    topology: &Topology,
+    remembered: &BTreeSet<Arc<str>>,
+) -> Vec<Target> {
     let reasons: BTreeMap<&str, &SkipReason> = topology
         .skipped
         .iter()
         .map(|skipped| (&*skipped.object, &skipped.reason))
         .collect();
     let mut targets: BTreeMap<Arc<str>, Target> = BTreeMap::new();
-    for place in places(rows) {
-        let treatment = treatment(&place, topology, reasons.get(&*place.router).copied());
+    for place in places {
+        let treatment = treatment(place, topology, reasons.get(&*place.router).copied());
         let target = Target {
             port: Arc::clone(&place.port),
             port_row: Some(place.port_row),
-            bridge: place.bridge,
+            bridge: place.bridge.clone(),
             treatment,
         };
-        targets.insert(place.port, target);
+        targets.insert(Arc::clone(&place.port), target);
     }
     let forgotten = remembered
         .iter()

@@ -189,8 +189,18 @@ pub fn wanted(
     topology: &Topology,
     own: OwnNode<'_>,
 ) -> Option<WantedBindings> {
+    wanted_at(inventory, &places(rows), topology, own)
+}
+
+/// The same where [`places`] of the rows are known already: to find them takes most of the time.
+#[must_use]
+pub fn wanted_at(
+    inventory: Option<&Inventory>,
+    places: &[Place],
+    topology: &Topology,
+    own: OwnNode<'_>,
+) -> Option<WantedBindings> {
     let inventory = inventory.filter(|inventory| !inventory.nodes.is_empty())?;
-    let places = places(rows);
     let mut planner = Planner {
         inventory,
         own_name: own_node(inventory, topology, own.name),
@@ -214,7 +224,7 @@ pub fn wanted(
     let mut bridges: BTreeMap<Arc<str>, BridgeBindings> = BTreeMap::new();
     let named: BTreeSet<&Arc<str>> = places.iter().filter_map(|it| it.bridge.as_ref()).collect();
     for bridge in named {
-        let network = ExternalNetwork::of(bridge, &places, topology);
+        let network = ExternalNetwork::of(bridge, places, topology);
         let bindings = match network.kind {
             Kind::Default => Some(planner.default_network(&network)),
             Kind::Uplink => planner.uplink(bridge, &network),

@@ -12,7 +12,7 @@ use neighsteer::{
         OpenVSwitch, Port, PortBinding, Rows,
     },
     statics::{self, Masquerade, OwnNode, Target, WantedBindings},
-    topology::{BridgeGroup, Incumbents, Topology, build},
+    topology::{BridgeGroup, Incumbents, Place, Topology, build, places},
 };
 use neighsteer_tests::lab::{BRIDGE, BRIDGE_MAC, NODE_IPV4, NODE_IPV6, Network, PHYSICAL_NETWORK};
 
@@ -23,6 +23,7 @@ pub(super) const CHASSIS: &str = "chassis-own";
 pub(super) struct Model {
     rows: Rows,
     topology: Topology,
+    places: Vec<Place>,
     masquerade: Masquerade,
 }
 
@@ -33,6 +34,7 @@ impl Model {
         let rows = rows(followers);
         let topology = build(&rows, &Incumbents::new());
         let model = Self {
+            places: places(&rows),
             rows,
             topology,
             masquerade: Masquerade::default(),
@@ -48,7 +50,7 @@ impl Model {
 
     /// The ports that matter: what the agent looks up each time that something of the nodes changes.
     pub(super) fn targets(&self) -> Vec<Target> {
-        statics::targets(&self.rows, &self.topology, &BTreeSet::new())
+        statics::targets_at(&self.places, &self.rows, &self.topology, &BTreeSet::new())
     }
 
     /// What followers should know of these nodes.
@@ -60,7 +62,7 @@ impl Model {
             name: None,
             masquerade: &self.masquerade,
         };
-        let wanted = statics::wanted(Some(inventory), &self.rows, &self.topology, own);
+        let wanted = statics::wanted_at(Some(inventory), &self.places, &self.topology, own);
         wanted.context("the nodes are not known")
     }
 }
