@@ -36,24 +36,18 @@ pub(crate) struct Point {
     resident_mb: BTreeMap<&'static str, f64>,
 }
 
-/// Measures sizes on a version, until one northd loop takes so long that nobody would want it.
+impl Point {
+    /// Whether northd is fast enough for anything.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.one_more_s <= USABLE.as_secs_f64()
+    }
+}
+
+/// Measures one size.
 ///
 /// # Errors
 /// When lab or agent do not do their part.
-pub(crate) fn measure(ovn: OvnVersion, sizes: &[Size]) -> anyhow::Result<Vec<Point>> {
-    let mut points = Vec::new();
-    for size in sizes {
-        let point = point(ovn, *size)?;
-        let usable = point.one_more_s <= USABLE.as_secs_f64();
-        points.push(point);
-        if !usable {
-            break;
-        }
-    }
-    Ok(points)
-}
-
-fn point(ovn: OvnVersion, size: Size) -> anyhow::Result<Point> {
+pub(crate) fn measure(ovn: OvnVersion, size: Size) -> anyhow::Result<Point> {
     let mut bench = Bench::start(ovn, Strategy::Static, size)?;
     let write = phases::write(&mut bench)?;
     let restart = phases::restart(&mut bench)?;
@@ -156,7 +150,7 @@ pub(crate) fn print(points: &[Point]) {
     }
     for ovn in OvnVersion::ALL {
         let mut of_version = points.iter().filter(|point| point.ovn == ovn);
-        if let Some(point) = of_version.find(|point| point.one_more_s > USABLE.as_secs_f64()) {
+        if let Some(point) = of_version.find(|point| !point.is_usable()) {
             println!(
                 "  OVN {ovn}: static rows stop being usable at {} rows: one northd loop takes more than {} s",
                 point.size.rows(),

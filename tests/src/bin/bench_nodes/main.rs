@@ -14,7 +14,7 @@ use std::{io, process::ExitCode, thread, time::Duration};
 use clap::{Parser, ValueEnum as _};
 use neighsteer::ovsdb::Remote;
 use neighsteer_tests::{
-    lab::{self, OvnVersion},
+    lab::{self, LabError, OvnVersion},
     report::Output,
 };
 use serde::Serialize;
@@ -141,8 +141,33 @@ fn end_labs_on_signals() -> io::Result<()> {
     Ok(())
 }
 
+/// Takes what was measured, or notes why it could not be: that is no reason to measure nothing else.
+///
+/// # Errors
+/// When somebody wants it to end.
+fn take<T>(
+    missed: &mut Vec<String>,
+    what: &str,
+    part: anyhow::Result<T>,
+) -> anyhow::Result<Option<T>> {
+    match part {
+        Ok(part) => Ok(Some(part)),
+        Err(error) => {
+            let causes = error.chain();
+            let mut causes = causes.filter_map(|cause| cause.downcast_ref::<LabError>());
+            if causes.any(|cause| matches!(cause, LabError::Interrupted)) {
+                return Err(error);
+            }
+            eprintln!("{what}: {error:#}");
+            missed.push(format!("{what} could not be measured: {error:#}"));
+            Ok(None)
+        }
+    }
+}
+
 fn measure(args: &Args) -> anyhow::Result<Report> {
     let mut report = Report::default();
+    let mut missed = Vec::new();
     let wanted = |part| args.only.contains(&part);
     let size = Size {
         followers: args.followers,
@@ -150,11 +175,12 @@ fn measure(args: &Args) -> anyhow::Result<Report> {
     };
     if wanted(Part::Plan) {
         for size in &args.plan_sizes {
-            report.plan.push(plan::measure_alone(*size)?);
+            let part = take(&mut missed, "planning", plan::measure_alone(*size))?;
+            report.plan.extend(part);
         }
     }
     if wanted(Part::Memory) {
-        report.memory = Some(memory::measure(size)?);
+        report.memory = take(&mut missed, "memory", memory::measure(size))?;
     }
     let ovn = args.ovn.unwrap_or(OvnVersion::V25_03);
     for (part, strategy, rest) in [
@@ -163,9 +189,9 @@ fn measure(args: &Args) -> anyhow::Result<Report> {
     ] {
         if wanted(part) {
             let rest = Duration::from_secs(rest);
-            report
-                .nodes
-                .push(phases::measure(ovn, strategy, size, rest)?);
+            let measured = phases::measure(ovn, strategy, size, rest);
+            let what = format!("{} {size}", strategy.name());
+            report.nodes.extend(take(&mut missed, &what, measured)?);
         }
     }
     if wanted(Part::Grid) {
@@ -180,15 +206,30 @@ fn measure(args: &Args) -> anyhow::Result<Report> {
             (OvnVersion::V25_03, &sizes),
             (OvnVersion::V23_03, &args.grid_old),
         ] {
-            if args.ovn.is_none_or(|only| only == version) {
-                report.grid.extend(grid::measure(version, sizes)?);
+            if args.ovn.is_some_and(|only| only != version) {
+                continue;
+            }
+            for size in sizes {
+                let what = format!("grid {size} on OVN {version}");
+                let point = take(&mut missed, &what, grid::measure(version, *size))?;
+                // What is worse still tells nothing new.
+                let usable = point.as_ref().is_some_and(grid::Point::is_usable);
+                report.grid.extend(point);
+                if !usable {
+                    break;
+                }
             }
         }
     }
-    let missed = report.plan.iter().flat_map(plan::Report::missed);
-    let missed = missed.chain(report.memory.iter().flat_map(memory::Report::missed));
-    let missed = missed.chain(report.nodes.iter().flat_map(phases::Report::missed));
-    report.missed = missed.collect();
+    let plans = report.plan.iter().flat_map(plan::Report::missed);
+    let memory = report.memory.iter().flat_map(memory::Report::missed);
+    let nodes = report.nodes.iter().flat_map(phases::Report::missed);
+    report.missed = missed
+        .into_iter()
+        .chain(plans)
+        .chain(memory)
+        .chain(nodes)
+        .collect();
     Ok(report)
 }
 

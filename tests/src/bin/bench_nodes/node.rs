@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How long anything may take; OVN's own share of that is minutes on the largest node.
-const PATIENCE: Duration = Duration::from_secs(1_800);
+const PATIENCE: Duration = Duration::from_secs(900);
 /// How often the agent is asked: that costs it something.
 const PACE: Duration = Duration::from_millis(100);
 /// How long the agent may take to end.

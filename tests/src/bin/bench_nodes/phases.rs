@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::{
     memory::RESIDENT_TARGET_MB,
-    node::{Bench, State, Strategy},
+    node::{AGE_S, Bench, State, Strategy},
     process::{Cpu, Memory},
     size::Size,
 };
@@ -98,7 +98,7 @@ pub(crate) fn measure(
         write: write(&mut bench)?,
         restart: restart(&mut bench)?,
         change: change(&mut bench)?,
-        rest: self::rest(&bench, rest)?,
+        rest: self::rest(&mut bench, rest)?,
     })
 }
 
@@ -174,8 +174,17 @@ fn change(bench: &mut Bench) -> anyhow::Result<Change> {
     })
 }
 
-fn rest(bench: &Bench, time: Duration) -> anyhow::Result<Rest> {
-    let name = bench.strategy.name();
+/// Dynamic rows that were written together are refreshed together: it is measured from when that begins.
+fn rest(bench: &mut Bench, time: Duration) -> anyhow::Result<Rest> {
+    let (name, wanted) = (bench.strategy.name(), bench.wanted());
+    if bench.strategy == Strategy::Dynamic {
+        eprintln!("{name}, {}: until rows are refreshed", bench.size);
+        let refreshed = |state: &State| state.written.get("refresh").copied().unwrap_or_default();
+        let before = refreshed(&bench.state()?);
+        bench.settle("rows to be refreshed", |state| {
+            state.rows == wanted && refreshed(state) > before
+        })?;
+    }
     eprintln!("{name}, {}: nothing changes", bench.size);
     let (before, log) = (bench.state()?, bench.northbound_log()?);
     let (cpu, start) = (bench.cpu()?, Instant::now());
@@ -283,6 +292,17 @@ impl Report {
             rest.agent.resident_mb
         );
         println!("    {}", rest.cpu);
+        if !is_static {
+            let rows = |rows: u64| f64::from(u32::try_from(rows).unwrap_or(u32::MAX));
+            let a_minute = rows(rest.written.values().sum()) * 60.0 / rest.seconds;
+            // From half of the threshold on, spread over an eighth of it by address.
+            let cycle = f64::from(AGE_S) * (0.5 + 0.125 / 2.0);
+            let all = u64::try_from(self.size.rows()).unwrap_or(u64::MAX);
+            println!(
+                "    {a_minute:.0} rows a minute while those written together are refreshed; {:.0} on average over {cycle:.0} s",
+                rows(all) * 60.0 / cycle
+            );
+        }
     }
 }
 
