@@ -66,6 +66,10 @@ struct Args {
     /// How long nothing changes with dynamic rows, in seconds
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     dynamic_rest: u64,
+    /// Look at dynamic rows only once the agent refreshes them: some eight minutes later, since
+    /// ovn-controller does that itself while a new binding's flow counts as used
+    #[arg(long)]
+    until_refreshed: bool,
     /// Plans this size, and prints the result as JSON
     #[arg(long, hide = true)]
     plan_size: Option<Size>,
@@ -188,7 +192,10 @@ fn measure(args: &Args) -> anyhow::Result<Report> {
         (Part::Dynamic, Strategy::Dynamic, args.dynamic_rest),
     ] {
         if wanted(part) {
-            let rest = Duration::from_secs(rest);
+            let rest = phases::Resting {
+                time: Duration::from_secs(rest),
+                refreshed: args.until_refreshed && strategy == Strategy::Dynamic,
+            };
             let measured = phases::measure(ovn, strategy, size, rest);
             let what = format!("{} {size}", strategy.name());
             report.nodes.extend(take(&mut missed, &what, measured)?);

@@ -80,6 +80,14 @@ struct Rest {
     agent: Memory,
 }
 
+/// How it is looked at.
+#[derive(Clone, Copy)]
+pub(crate) struct Resting {
+    pub(crate) time: Duration,
+    /// Not before the agent refreshes rows.
+    pub(crate) refreshed: bool,
+}
+
 /// Measures all of it.
 ///
 /// # Errors
@@ -88,7 +96,7 @@ pub(crate) fn measure(
     ovn: OvnVersion,
     strategy: Strategy,
     size: Size,
-    rest: Duration,
+    rest: Resting,
 ) -> anyhow::Result<Report> {
     let mut bench = Bench::start(ovn, strategy, size)?;
     Ok(Report {
@@ -174,10 +182,10 @@ fn change(bench: &mut Bench) -> anyhow::Result<Change> {
     })
 }
 
-/// Dynamic rows that were written together are refreshed together: it is measured from when that begins.
-fn rest(bench: &mut Bench, time: Duration) -> anyhow::Result<Rest> {
+/// Dynamic rows that were written together are refreshed together.
+fn rest(bench: &mut Bench, resting: Resting) -> anyhow::Result<Rest> {
     let (name, wanted) = (bench.strategy.name(), bench.wanted());
-    if bench.strategy == Strategy::Dynamic {
+    if resting.refreshed {
         eprintln!("{name}, {}: until rows are refreshed", bench.size);
         let refreshed = |state: &State| state.written.get("refresh").copied().unwrap_or_default();
         let before = refreshed(&bench.state()?);
@@ -189,8 +197,8 @@ fn rest(bench: &mut Bench, time: Duration) -> anyhow::Result<Rest> {
     let (before, log) = (bench.state()?, bench.northbound_log()?);
     let (cpu, start) = (bench.cpu()?, Instant::now());
     // The window that is measured: that nothing happens has no moment to wait for.
-    wait_until(time * 2, "time to pass", || {
-        let left = time.saturating_sub(start.elapsed());
+    wait_until(resting.time * 2, "time to pass", || {
+        let left = resting.time.saturating_sub(start.elapsed());
         if left.is_zero() {
             return Ok(());
         }
@@ -299,7 +307,7 @@ impl Report {
             let cycle = f64::from(AGE_S) * (0.5 + 0.125 / 2.0);
             let all = u64::try_from(self.size.rows()).unwrap_or(u64::MAX);
             println!(
-                "    {a_minute:.0} rows a minute while those written together are refreshed; {:.0} on average over {cycle:.0} s",
+                "    {a_minute:.0} rows a minute by the agent in this time; on average {:.0}, each row once in {cycle:.0} s",
                 rows(all) * 60.0 / cycle
             );
         }
