@@ -68,6 +68,7 @@ async fn a_frame_that_the_kernel_has_no_flow_for_is_steered_as_vswitchd_reads_it
     for (shape, entries) in parts {
         rig.steer(shape).await;
         rig.attach(Hook::Tc);
+        let mut before = (rig.steered().await, counted(&rig));
         for entry in entries {
             let frame = entry.case.on_the_wire();
             let verdict = entry.verdict;
@@ -78,13 +79,13 @@ async fn a_frame_that_the_kernel_has_no_flow_for_is_steered_as_vswitchd_reads_it
                 let key = (verdict.kind, verdict.decision);
                 counts.extend(Some(key).filter(|it| it.0 != Kind::NotNeighbour));
             }
-            let before = (rig.steered().await, counted(&rig));
             rig.receive(&[frame]).await;
             let now = (rig.steered().await, counted(&rig));
             let seen = (
                 growth(&before.0, &now.0).into_keys().collect::<Vec<_>>(),
                 growth(&before.1, &now.1).into_keys().collect::<Vec<_>>(),
             );
+            before = now;
             steered += seen.0.len();
             if seen != (took.clone(), counts.clone()) {
                 wrong.push(format!("{}: {seen:?}, not {took:?} {counts:?}", entry.name));
