@@ -5,7 +5,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use neighsteer::agent::locks::lock_name;
+use neighsteer::agent::database_locks::lock_name;
 
 use crate::rig::{Rig, STEER};
 

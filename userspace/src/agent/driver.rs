@@ -22,14 +22,13 @@ use super::{
     clock::Clock,
     config::AgentConfig,
     control::{Call, ControlSocket},
+    database_locks::lock_name,
     databases::Databases,
     lock::NodeLock,
-    locks::lock_name,
     mirroring::Mirrors,
     model::Model,
-    node_bindings::NodeBindings,
+    node_bindings::{News, NodeBindings},
     state::StateFile,
-    static_rows::{self, StaticRows},
     status::DatabaseStatus,
     steering::{Desired, Statuses, Steering},
 };
@@ -37,6 +36,7 @@ use crate::{
     openflow::NativeSwitch,
     ovsdb::{Batch, Event},
     rows::Database,
+    sources::SourceEnded,
 };
 
 /// By bridge: the source's name and the number of followers.
@@ -167,8 +167,7 @@ enum Woken {
     Shutdown,
     Event(Database, Event),
     Transaction(super::mirroring::Done),
-    StaticTransaction(static_rows::Done),
-    Nodes,
+    Nodes(News),
     Due,
     Check,
     Attached(super::attachments::Outcome),
@@ -189,7 +188,6 @@ impl Driver {
             let mirrors_due = self.mirrors.as_ref().and_then(Mirrors::next_deadline);
             let rows_due = (self.nodes.as_ref()).and_then(|nodes| nodes.rows.next_deadline());
             let deadline = mirrors_due.into_iter().chain(rows_due).min();
-            let (feed, rows) = self.nodes.as_mut().map(NodeBindings::parts).unzip();
             let woken = tokio::select! {
                 biased;
                 () = &mut shutdown => Woken::Shutdown,
@@ -198,11 +196,7 @@ impl Driver {
                     Woken::Event(database, event)
                 }
                 done = finished(self.mirrors.as_mut()) => Woken::Transaction(done),
-                done = rows_finished(rows) => Woken::StaticTransaction(done),
-                changed = NodeBindings::changed(feed.flatten()) => match changed {
-                    Ok(_) => Woken::Nodes,
-                    Err(error) => return Err(error.into()),
-                },
+                news = news(self.nodes.as_mut()) => Woken::Nodes(news?),
                 () = due(deadline) => Woken::Due,
                 outcome = self.attachments.finished() => Woken::Attached(outcome),
                 call = self.calls.recv() => match call {
@@ -227,12 +221,12 @@ impl Driver {
                         mirrors.settle(done);
                     }
                 }
-                Woken::StaticTransaction(done) => {
+                Woken::Nodes(News::Rows(done)) => {
                     if let Some(nodes) = &mut self.nodes {
                         nodes.rows.settle(done);
                     }
                 }
-                Woken::Nodes => self.carry_out(),
+                Woken::Nodes(News::Inventory) => self.carry_out(),
                 Woken::Due => {}
                 Woken::Attached(outcome) => self.attachments.note(outcome),
                 Woken::Steered => self.steered(),
@@ -251,11 +245,9 @@ impl Driver {
         if let Some(mirrors) = &mut self.mirrors {
             mirrors.pump();
         }
-        let Some(nodes) = &mut self.nodes else { return };
-        nodes.rows.pump();
         let mirrors = self.mirrors.as_ref();
         let pinned = |bridge: &str| mirrors.is_some_and(|it| it.has_all_pinned(bridge));
-        if nodes.advance(pinned) {
+        if self.nodes.as_mut().is_some_and(|it| it.advance(pinned)) {
             self.carry_out();
         }
         if let Some(nodes) = &mut self.nodes {
@@ -416,9 +408,9 @@ fn desired_of(model: &Model, config: &AgentConfig, paused: bool) -> Desired {
     }
 }
 
-async fn rows_finished(rows: Option<&mut StaticRows>) -> static_rows::Done {
-    match rows {
-        Some(rows) => rows.finished().await,
+async fn news(nodes: Option<&mut NodeBindings>) -> Result<News, SourceEnded> {
+    match nodes {
+        Some(nodes) => nodes.next().await,
         None => pending().await,
     }
 }

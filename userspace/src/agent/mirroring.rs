@@ -3,26 +3,22 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Instant,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use tokio::task::JoinSet;
 
 use super::{
     clock::Clock,
+    covered_ports::CoveredPorts,
+    database_locks::{lock_changed, note_lock},
     databases::MAC_BINDING,
-    locks::{lock_changed, note_lock},
     transactions::{failure, missed, operation, read_again},
     unconfirmed::Unconfirmed,
 };
 use crate::{
     mirror::{Batch, BindingRow, GroupMembers, Mirror, Settings, Status},
     ovsdb::{
-        Change, Clause, Client, Lock, LockState, MonitorCondition, Operation, OperationResult, Row,
-        TransactError, Uuid,
+        Change, Client, Lock, LockState, Operation, OperationResult, Row, TransactError, Uuid,
     },
 };
 
@@ -54,10 +50,7 @@ pub struct Mirrors {
     /// Rows that cannot be read since the start.
     bad_rows: u64,
     wanted: BTreeMap<Arc<str>, GroupMembers>,
-    /// The ports that the monitor was last asked to cover.
-    ports: BTreeSet<Arc<str>>,
-    /// Since which conditions the rows of all wanted members are known; `None` = nothing waits.
-    waiting_for: Option<u64>,
+    covered: CoveredPorts,
     connected: bool,
     grouped: bool,
     /// Without it, whoever likes may write.
@@ -78,8 +71,7 @@ impl Mirrors {
             unconfirmed: Unconfirmed::default(),
             bad_rows: 0,
             wanted: BTreeMap::new(),
-            ports: BTreeSet::new(),
-            waiting_for: None,
+            covered: CoveredPorts::of(MAC_BINDING),
             connected: true,
             grouped: false,
             lock: None,
@@ -116,22 +108,10 @@ impl Mirrors {
             .wanted
             .values()
             .flat_map(|members| members.source.iter().chain(&members.followers));
-        let ports: BTreeSet<Arc<str>> = ports.map(|member| Arc::clone(&member.port)).collect();
-        if ports == self.ports && self.waiting_for.is_none() {
-            self.apply_groups();
-            return;
-        }
-        let clauses = ports
-            .iter()
-            .map(|port| Clause::equal("logical_port", &**port));
-        match self
-            .client
-            .set_condition(MAC_BINDING, MonitorCondition::AnyOf(clauses.collect()))
-        {
-            Ok(conditions) => {
-                self.ports = ports;
-                self.waiting_for = Some(conditions);
-            }
+        let ports = ports.map(|member| Arc::clone(&member.port)).collect();
+        match self.covered.cover(&self.client, ports) {
+            Ok(true) => self.apply_groups(),
+            Ok(false) => {}
             Err(error) => tracing::error!(%error, "bindings are not monitored"),
         }
     }
@@ -187,8 +167,7 @@ impl Mirrors {
                 }
             }
         }
-        if self.waiting_for.is_some_and(|wanted| conditions >= wanted) {
-            self.waiting_for = None;
+        if self.covered.reached(conditions) {
             self.apply_groups();
         }
     }
@@ -338,7 +317,7 @@ impl Mirrors {
     #[must_use]
     pub fn has_all_pinned(&self, bridge: &str) -> bool {
         // What waits for the monitor is not known to the mirror yet.
-        let settled = self.connected && self.waiting_for.is_none();
+        let settled = self.connected && self.covered.are_known();
         let mirror = self.mirrors.get(bridge);
         settled && mirror.is_some_and(|mirror| mirror.pinned_missing() == 0)
     }

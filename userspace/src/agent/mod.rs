@@ -5,10 +5,12 @@ pub mod clock;
 pub mod config;
 pub mod control;
 pub mod converge;
+pub mod covered_ports;
+pub mod database_locks;
 pub mod databases;
 mod driver;
 pub mod lock;
-pub mod locks;
+
 pub mod managed;
 pub mod mirroring;
 pub mod model;

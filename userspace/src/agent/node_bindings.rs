@@ -8,10 +8,13 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{config::NodeConfig, model::Model, static_rows::StaticRows};
+use super::{
+    config::NodeConfig,
+    model::Model,
+    static_rows::{Done, StaticRows},
+};
 use crate::{
     ids::Mac,
-    nodes::Inventory,
     ovsdb::LockState,
     sources::{NodeFeed, SourceEnded, SourceStatus},
     statics::{
@@ -44,6 +47,15 @@ pub struct NodeBindings {
     /// Static rows stay under the dynamic strategy until the mirrors' are written.
     rows_stay: bool,
     steering: bool,
+}
+
+/// What happens to nodes.
+#[derive(Debug)]
+pub enum News {
+    /// Something of them is different: they have to be planned anew.
+    Inventory,
+    /// What static rows waited for.
+    Rows(Done),
 }
 
 /// What the agent says of node IPs.
@@ -94,20 +106,22 @@ impl NodeBindings {
         }
     }
 
-    /// Waits for another inventory; without a source, for ever. Cancel-safe.
+    /// What happens next to nodes or to their static rows. Cancel-safe.
     ///
     /// # Errors
     /// Where the source's task has ended.
-    pub async fn changed(feed: Option<&mut NodeFeed>) -> Result<Arc<Inventory>, SourceEnded> {
-        match feed {
-            Some(feed) => feed.changed().await,
-            None => std::future::pending().await,
+    pub async fn next(&mut self) -> Result<News, SourceEnded> {
+        let inventory = async {
+            match &mut self.feed {
+                Some(feed) => feed.changed().await.map(drop),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            done = self.rows.finished() => Ok(News::Rows(done)),
+            changed = inventory => changed.map(|()| News::Inventory),
         }
-    }
-
-    /// The two that are waited for, apart.
-    pub const fn parts(&mut self) -> (Option<&mut NodeFeed>, &mut StaticRows) {
-        (self.feed.as_mut(), &mut self.rows)
     }
 
     /// Decides anew what static rows and pins should be. Rows of bridges that are not `active` are

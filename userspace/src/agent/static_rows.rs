@@ -14,15 +14,14 @@ use tokio::task::JoinSet;
 use self::transactions::{failure, missed, operations};
 use super::{
     clock::Clock,
+    covered_ports::CoveredPorts,
+    database_locks::{lock_changed, note_lock},
     databases::STATIC_MAC_BINDING,
-    locks::{lock_changed, note_lock},
     state::StateFile,
 };
 use crate::{
     mirror::Millis,
-    ovsdb::{
-        Change, Clause, Client, Lock, LockState, MonitorCondition, OperationResult, TransactError,
-    },
+    ovsdb::{Change, Client, Lock, LockState, OperationResult, TransactError},
     statics::{Batch, Mode, Settings, StaticBindings, StaticRow, Status, Target, WantedBindings},
 };
 
@@ -47,10 +46,7 @@ pub struct StaticRows {
     lock: Lock,
     state: StateFile,
     wanted: Vec<Target>,
-    /// The ports that the monitor was last asked to cover.
-    ports: BTreeSet<Arc<str>>,
-    /// Since which conditions the rows of all wanted targets are known; `None` = nothing waits.
-    waiting_for: Option<u64>,
+    covered: CoveredPorts,
     connected: bool,
     targeted: bool,
     /// Why the state file could not be written last, and when to try again: until then only rows of
@@ -80,8 +76,7 @@ impl StaticRows {
             lock,
             state,
             wanted: Vec::new(),
-            ports: BTreeSet::new(),
-            waiting_for: None,
+            covered: CoveredPorts::of(STATIC_MAC_BINDING),
             connected: true,
             targeted: false,
             blocked: None,
@@ -111,22 +106,10 @@ impl StaticRows {
             return;
         }
         self.wanted = targets;
-        let ports: BTreeSet<Arc<str>> = (self.wanted.iter())
-            .map(|target| Arc::clone(&target.port))
-            .collect();
-        if ports == self.ports && self.waiting_for.is_none() {
-            self.apply_targets();
-            return;
-        }
-        let clauses = ports
-            .iter()
-            .map(|port| Clause::equal("logical_port", &**port));
-        let condition = MonitorCondition::AnyOf(clauses.collect());
-        match self.client.set_condition(STATIC_MAC_BINDING, condition) {
-            Ok(conditions) => {
-                self.ports = ports;
-                self.waiting_for = Some(conditions);
-            }
+        let ports = self.wanted.iter().map(|target| Arc::clone(&target.port));
+        match self.covered.cover(&self.client, ports.collect()) {
+            Ok(true) => self.apply_targets(),
+            Ok(false) => {}
             Err(error) => tracing::error!(%error, "static bindings are not monitored"),
         }
     }
@@ -163,8 +146,7 @@ impl StaticRows {
                 None => self.machine.remove(change.uuid, now),
             }
         }
-        if self.waiting_for.is_some_and(|wanted| conditions >= wanted) {
-            self.waiting_for = None;
+        if self.covered.reached(conditions) {
             self.apply_targets();
         }
     }
@@ -191,7 +173,7 @@ impl StaticRows {
     /// Sends every transaction that is due; none without the lock, and none while the rows of all
     /// targets are not known.
     pub fn pump(&mut self) {
-        if !self.may_write() || self.waiting_for.is_some() {
+        if !self.may_write() || !self.covered.are_known() {
             return;
         }
         let now = self.now();
@@ -250,7 +232,7 @@ impl StaticRows {
     /// When [`StaticRows::pump`] is due again, if nothing happens before.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
-        if !self.may_write() || self.waiting_for.is_some() {
+        if !self.may_write() || !self.covered.are_known() {
             return None;
         }
         let due = self.clock.instant(self.machine.next_deadline()?);
@@ -303,7 +285,7 @@ impl StaticRows {
     /// Whether everything is written that there is to write for now.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.targeted && self.machine.is_idle()
+        self.targeted && self.covered.are_known() && self.machine.is_idle()
     }
 
     /// The state at large.

@@ -33,11 +33,12 @@ use crate::{
     agent::{
         self,
         clock::Clock,
+        covered_ports::CoveredPorts,
         databases::{Databases, MAC_BINDING},
         model::Model,
     },
     mirror::{BindingRow, GroupMembers, Settings},
-    ovsdb::{Batch, Clause, Event, MonitorCondition},
+    ovsdb::{Batch, Event},
     rows::Database,
 };
 
@@ -74,8 +75,7 @@ async fn watch(args: &LiveBindingsArgs, output: &mut Output<'_>) -> anyhow::Resu
         bridge: args.bindings.bridge.clone(),
         nodes: AgentsNodes::ask(&args.state).await,
         groups: BTreeMap::new(),
-        ports: BTreeSet::new(),
-        waiting_for: None,
+        covered: CoveredPorts::of(MAC_BINDING),
         due: None,
         lost: BTreeSet::new(),
     };
@@ -104,10 +104,7 @@ struct Watcher {
     nodes: AgentsNodes,
     /// The groups that are wanted; the watch has them once the rows of their ports are known.
     groups: BTreeMap<Arc<str>, GroupMembers>,
-    /// The ports that the monitor was last asked to cover.
-    ports: BTreeSet<Arc<str>>,
-    /// Since which conditions the rows of all groups are known; `None` = nothing waits.
-    waiting_for: Option<u64>,
+    covered: CoveredPorts,
     /// When to print.
     due: Option<Instant>,
     /// Databases that are disconnected.
@@ -126,7 +123,7 @@ impl Watcher {
             }
         }
         // Rows of ports that come under the monitor, or leave it, may arrive in pieces.
-        if self.due.is_none() && self.waiting_for.is_none() && self.watch.is_pending() {
+        if self.due.is_none() && self.covered.are_known() && self.watch.is_pending() {
             self.due = Some(Instant::now() + GATHER);
         }
         Ok(())
@@ -180,8 +177,7 @@ impl Watcher {
                 Some(Err(_)) | None => self.watch.remove(change.uuid, now),
             }
         }
-        if self.waiting_for.is_some_and(|it| batch.conditions >= it) {
-            self.waiting_for = None;
+        if self.covered.reached(batch.conditions) {
             self.watch.set_groups(self.groups.clone(), now);
         }
     }
@@ -198,25 +194,16 @@ impl Watcher {
             })
             .collect();
         let members = self.groups.values();
-        let ports: BTreeSet<Arc<str>> = members
+        let ports = members
             .flat_map(|members| members.source.iter().chain(&members.followers))
-            .map(|member| Arc::clone(&member.port))
-            .collect();
-        if ports == self.ports {
-            if self.waiting_for.is_none() {
-                let now = self.clock.now();
-                self.watch.set_groups(self.groups.clone(), now);
-            }
-            return Ok(());
-        }
-        let clauses = ports
-            .iter()
-            .map(|port| Clause::equal("logical_port", &**port));
-        let condition = MonitorCondition::AnyOf(clauses.collect());
+            .map(|member| Arc::clone(&member.port));
         let southbound = &self.databases.southbound.client;
-        self.waiting_for = Some(southbound.set_condition(MAC_BINDING, condition)?);
-        self.ports = ports;
-        self.due = None;
+        if self.covered.cover(southbound, ports.collect())? {
+            let now = self.clock.now();
+            self.watch.set_groups(self.groups.clone(), now);
+        } else {
+            self.due = None;
+        }
         Ok(())
     }
 

@@ -1,7 +1,9 @@
 use super::*;
 use crate::{
     mirror::COLUMNS,
-    ovsdb::{Atom, Datum, Driver, Monitor, MonitorRequest, Options, TableRequest},
+    ovsdb::{
+        Atom, Datum, Driver, Monitor, MonitorCondition, MonitorRequest, Options, TableRequest,
+    },
     topology::tests::{Network, Node},
 };
 
@@ -37,7 +39,7 @@ impl Rig {
         let mut mirrors = Mirrors::new(client, Clock::start(), Settings::default());
         let members = GroupMembers::of(group, Arc::default());
         mirrors.regroup([(Arc::clone(&group.bridge), members)].into());
-        let wanted = mirrors.waiting_for.unwrap();
+        let wanted = mirrors.covered.waits_for().unwrap();
         mirrors.apply(&[], wanted);
         let mut rig = Self {
             mirrors,
