@@ -22,4 +22,5 @@ pub mod raw_database;
 pub mod report;
 pub mod southbound;
 pub mod static_rows;
+pub mod tools;
 pub mod vm;

@@ -141,6 +141,7 @@ fn in_a_stream<T>(lab: &Lab, middle: impl FnOnce() -> T) -> (u64, T) {
                 while !stop.load(Ordering::Relaxed) {
                     socket.send(&frame).unwrap();
                     sent.fetch_add(1, Ordering::Relaxed);
+                    // The stream's rate.
                     thread::sleep(PACE);
                 }
             })

@@ -151,6 +151,7 @@ async fn list<S: AsyncRead + AsyncWrite + Unpin>(
             for piece in body.chunks(size) {
                 stream.write_all(piece).await?;
                 stream.flush().await?;
+                // Or the kernel puts the pieces together again.
                 sleep(Duration::from_millis(1)).await;
             }
         }
@@ -210,6 +211,7 @@ async fn watch<S: AsyncRead + AsyncWrite + Unpin>(
                 Some(Fault::Trickle(size)) => {
                     for piece in line.chunks(size) {
                         chunk(stream, piece).await?;
+                        // Or the kernel puts the pieces together again.
                         sleep(Duration::from_millis(1)).await;
                     }
                 }

@@ -1,15 +1,14 @@
 //! A lab by hand: `neighsteer-lab up|down|status|shell|demo`.
 
 use std::process::{Command, ExitCode};
-use std::{io, thread};
 
 use clap::{Args, Parser, Subcommand};
 use neighsteer_tests::demo::{self, Progress};
 use neighsteer_tests::lab::{
-    self, FlowSet, Lab, LabError, OvnVersion, VERSION_VARIABLE, labs, remove_labs,
+    self, FlowSet, Lab, LabError, OvnVersion, VERSION_VARIABLE, end_labs_on_signals, labs,
+    remove_labs,
 };
 use neighsteer_tests::report::Output;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// A node with real OVN and N UDNs in network namespaces of this machine.
 #[derive(Debug, Parser)]
@@ -111,28 +110,6 @@ fn main() -> ExitCode {
         eprintln!("neighsteer-lab: {error}");
         ExitCode::FAILURE
     })
-}
-
-/// Turns ^C and SIGTERM into the end of every wait, so that labs are dropped and not left behind.
-fn end_labs_on_signals() -> io::Result<()> {
-    // Handlers and not a blocked mask, which daemons that are started would inherit.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let entered = runtime.enter();
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    drop(entered);
-    thread::spawn(move || {
-        runtime.block_on(async {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        });
-        lab::interrupt();
-    });
-    Ok(())
 }
 
 fn bring_up(up: &Up) -> Result<ExitCode, LabError> {

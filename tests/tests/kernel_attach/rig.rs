@@ -3,13 +3,14 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
     time::Duration,
 };
 
 use aya::util::KernelVersion;
+pub use neighsteer::agent::chain;
 use neighsteer::datapath::{self, AttachOptions, Attached, Counter, Hook, Mode};
 use neighsteer_common::{Decision, Kind, Policy};
+pub use neighsteer_tests::tools::{ip, run};
 use neighsteer_tests::{kernel, lab::wait_until, packet_socket::PacketSocket};
 use nix::{
     mount::{MsFlags, mount},
@@ -168,32 +169,6 @@ pub fn sender() -> PacketSocket {
 /// Sends a frame from the outside.
 pub fn send(frame: &[u8]) {
     sender().send(frame).unwrap();
-}
-
-pub fn ip(arguments: &[&str]) {
-    run("ip", arguments);
-}
-
-/// Runs a program that must succeed; returns what it printed.
-pub fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().unwrap();
-    assert!(
-        output.status.success(),
-        "{program} {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// An error with all its causes.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text = format!("{text}: {cause}");
-        next = cause.source();
-    }
-    text
 }
 
 /// How many entries a directory has; 0 where it is missing.

@@ -1,6 +1,6 @@
 //! A bridge with an uplink, a source and followers, in a network namespace of the test's own.
 
-use std::{collections::BTreeMap, fs, path::PathBuf, process::Command, time::Duration};
+use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
 use neighsteer::{
     datapath::{self, AttachOptions, Attached, Counter, Hook},
@@ -13,6 +13,7 @@ use neighsteer::{
     topology::{AgeThreshold, BridgeGroup, GatewayRouter, IngressPort},
 };
 use neighsteer_common::{Decision, Kind, Policy};
+pub use neighsteer_tests::tools::{ip, run};
 use neighsteer_tests::{
     frames::{Mac, NODE_IP, NODE_IP6},
     packet_socket::PacketSocket,
@@ -386,21 +387,6 @@ fn make_namespaces() {
     let mut first = CpuSet::new();
     first.set(0).unwrap();
     sched_setaffinity(Pid::from_raw(0), &first).unwrap();
-}
-
-pub fn ip(arguments: &[&str]) {
-    run("ip", arguments);
-}
-
-/// Runs a program that must succeed; returns what it printed.
-pub fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().unwrap();
-    assert!(
-        output.status.success(),
-        "{program} {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).unwrap()
 }
 
 /// Whether the kernel has TCX.

@@ -77,6 +77,7 @@ struct Report {
 
 fn main() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
+    neighsteer_tests::lab::end_labs_on_signals()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

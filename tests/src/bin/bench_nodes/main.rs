@@ -9,7 +9,7 @@ mod plan;
 mod process;
 mod size;
 
-use std::{io, process::ExitCode, thread, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use clap::{Parser, ValueEnum as _};
 use neighsteer::ovsdb::Remote;
@@ -18,7 +18,6 @@ use neighsteer_tests::{
     report::Output,
 };
 use serde::Serialize;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{node::Strategy, size::Size};
 
@@ -119,30 +118,9 @@ fn main() -> anyhow::Result<ExitCode> {
         println!("{}", serde_json::to_string(&reader)?);
         return Ok(ExitCode::SUCCESS);
     }
-    end_labs_on_signals()?;
+    lab::end_labs_on_signals()?;
     let report = measure(&args)?;
     Ok(args.output.finish(&report, &report.missed, print)?)
-}
-
-/// Turns ^C and SIGTERM into the end of every wait, so that labs are dropped and not left behind.
-fn end_labs_on_signals() -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let entered = runtime.enter();
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    drop(entered);
-    thread::spawn(move || {
-        runtime.block_on(async {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        });
-        lab::interrupt();
-    });
-    Ok(())
 }
 
 /// Takes what was measured, or notes why it could not be: that is no reason to measure nothing else.

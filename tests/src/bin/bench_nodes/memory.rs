@@ -12,8 +12,8 @@ use anyhow::{Context as _, ensure};
 use neighsteer::{
     agent::{
         clock::Clock,
+        database_locks::lock_name,
         databases::{self, STATIC_MAC_BINDING, STATIC_MAC_BINDING_COLUMNS},
-        locks::lock_name,
         state::StateFile,
         static_rows::StaticRows,
     },

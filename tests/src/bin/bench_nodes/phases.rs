@@ -196,7 +196,8 @@ fn rest(bench: &mut Bench, resting: Resting) -> anyhow::Result<Rest> {
     eprintln!("{name}, {}: nothing changes", bench.size);
     let (before, log) = (bench.state()?, bench.northbound_log()?);
     let (cpu, start) = (bench.cpu()?, Instant::now());
-    // The window that is measured: that nothing happens has no moment to wait for.
+    // The window that is measured: that nothing happens has no moment to wait for. In pieces, so that ^C
+    // ends it.
     wait_until(resting.time * 2, "time to pass", || {
         let left = resting.time.saturating_sub(start.elapsed());
         if left.is_zero() {

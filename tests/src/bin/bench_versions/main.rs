@@ -43,6 +43,7 @@ struct Report {
 
 fn main() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
+    neighsteer_tests::lab::end_labs_on_signals()?;
     let mut report = Report {
         udns: args.udns,
         neighbours: args.neighbours,

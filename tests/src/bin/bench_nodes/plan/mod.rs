@@ -5,7 +5,7 @@ mod model;
 mod pins;
 mod rows;
 
-use std::{fs, process::Command};
+use std::{fs, process::Command, time::Duration};
 
 use anyhow::{Context as _, ensure};
 use neighsteer_tests::report::Times;
@@ -41,6 +41,33 @@ struct Machine {
     change: Times,
     /// From one node more to its transaction.
     join: Times,
+}
+
+/// One of the two machines, with the nodes that it is told of.
+trait Planner {
+    fn others(&mut self) -> &mut Others;
+
+    /// From another inventory to the transaction, which is then carried out.
+    ///
+    /// # Errors
+    /// When something else is planned than is wanted.
+    fn turn(&mut self, followers: usize) -> anyhow::Result<Duration>;
+
+    /// So many changes of one node, and a quarter as many that join.
+    fn turns(&mut self, followers: usize, rounds: u8) -> anyhow::Result<(Times, Times)> {
+        let (mut changes, mut joins) = (Vec::new(), Vec::new());
+        let nodes = u16::try_from(self.others().count())?;
+        for round in 1..=rounds {
+            let node = fastrand::u16(..nodes);
+            self.others().change_mac(node, round);
+            changes.push(self.turn(followers)?);
+        }
+        for _ in 0..rounds.div_ceil(4) {
+            self.others().join();
+            joins.push(self.turn(followers)?);
+        }
+        Ok((Times::of(changes), Times::of(joins)))
+    }
 }
 
 impl Report {

@@ -15,10 +15,10 @@ use neighsteer::{
     ovsdb::Uuid,
     statics::Wanted,
 };
-use neighsteer_tests::{lab::BRIDGE, report::Times};
+use neighsteer_tests::lab::BRIDGE;
 
 use super::{
-    Machine,
+    Machine, Planner,
     model::{CHASSIS, Model},
     resident,
 };
@@ -62,24 +62,63 @@ pub(super) fn measure(
     let first = start.elapsed();
     let bytes = resident()?.saturating_sub(before);
     ensure!(written.is_empty(), "right rows are written");
-    let (mut changes, mut joins) = (Vec::new(), Vec::new());
-    let nodes = u16::try_from(others.count())?;
-    for round in 1..=rounds {
-        let node = fastrand::u16(..nodes);
-        bench.others.change_mac(node, round);
-        changes.push(bench.turn(followers)?);
-    }
-    for _ in 0..rounds.div_ceil(4) {
-        bench.others.join();
-        joins.push(bench.turn(followers)?);
-    }
+    let (change, join) = bench.turns(followers, rounds)?;
     Ok(Machine {
         rows,
         bytes_per_row: super::share(bytes, rows),
         first_ms: first.as_secs_f64() * 1e3,
-        change: Times::of(changes),
-        join: Times::of(joins),
+        change,
+        join,
     })
+}
+
+impl Planner for Bench<'_> {
+    fn others(&mut self) -> &mut Others {
+        &mut self.others
+    }
+
+    fn turn(&mut self, followers: usize) -> anyhow::Result<Duration> {
+        let inventory = self.others.inventory(CHASSIS)?;
+        let start = Instant::now();
+        self.pin(&inventory)?;
+        let written = self.work_off();
+        let time = start.elapsed();
+        ensure!(
+            written.len() == followers * FAMILIES,
+            "{} rows",
+            written.len()
+        );
+        let datapaths: BTreeMap<Arc<str>, Uuid> = self
+            .members
+            .followers
+            .iter()
+            .map(|follower| (Arc::clone(&follower.port), follower.datapath))
+            .collect();
+        let macs: BTreeMap<IpAddr, Mac> = self.others.bindings().collect();
+        for operation in written {
+            let (uuid, timestamp) = match operation.write {
+                RowWrite::Insert { timestamp, .. } => (Uuid::random(), timestamp),
+                RowWrite::Update {
+                    uuid, timestamp, ..
+                } => (uuid, timestamp),
+            };
+            let row = BindingRow {
+                uuid,
+                datapath: datapaths.get(&operation.port).copied().unwrap_or_default(),
+                port: operation.port,
+                ip: operation.ip,
+                ip_text: operation.ip.to_string().into(),
+                mac: macs.get(&operation.ip).copied(),
+                timestamp,
+            };
+            self.mirror.upsert(&row, self.now);
+        }
+        self.now.at = self.now.at.after(100);
+        self.now.wall_ms += 100;
+        let further = self.work_off();
+        ensure!(further.is_empty(), "{} rows too many", further.len());
+        Ok(time)
+    }
 }
 
 impl Bench<'_> {
@@ -134,49 +173,5 @@ impl Bench<'_> {
                 return written;
             }
         }
-    }
-
-    /// From another inventory to the last transaction taken.
-    fn turn(&mut self, followers: usize) -> anyhow::Result<Duration> {
-        let inventory = self.others.inventory(CHASSIS)?;
-        let start = Instant::now();
-        self.pin(&inventory)?;
-        let written = self.work_off();
-        let time = start.elapsed();
-        ensure!(
-            written.len() == followers * FAMILIES,
-            "{} rows",
-            written.len()
-        );
-        let datapaths: BTreeMap<Arc<str>, Uuid> = self
-            .members
-            .followers
-            .iter()
-            .map(|follower| (Arc::clone(&follower.port), follower.datapath))
-            .collect();
-        let macs: BTreeMap<IpAddr, Mac> = self.others.bindings().collect();
-        for operation in written {
-            let (uuid, timestamp) = match operation.write {
-                RowWrite::Insert { timestamp, .. } => (Uuid::random(), timestamp),
-                RowWrite::Update {
-                    uuid, timestamp, ..
-                } => (uuid, timestamp),
-            };
-            let row = BindingRow {
-                uuid,
-                datapath: datapaths.get(&operation.port).copied().unwrap_or_default(),
-                port: operation.port,
-                ip: operation.ip,
-                ip_text: operation.ip.to_string().into(),
-                mac: macs.get(&operation.ip).copied(),
-                timestamp,
-            };
-            self.mirror.upsert(&row, self.now);
-        }
-        self.now.at = self.now.at.after(100);
-        self.now.wall_ms += 100;
-        let further = self.work_off();
-        ensure!(further.is_empty(), "{} rows too many", further.len());
-        Ok(time)
     }
 }

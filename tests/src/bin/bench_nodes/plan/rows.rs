@@ -13,10 +13,9 @@ use neighsteer::{
     ovsdb::Uuid,
     statics::{Batch, Mode, RowWrite, Settings, StaticBindings, StaticRow, Target, Treatment},
 };
-use neighsteer_tests::report::Times;
 
 use super::{
-    Machine,
+    Machine, Planner,
     model::{CHASSIS, Model},
     resident,
 };
@@ -65,24 +64,37 @@ pub(super) fn measure(
     let first = synced + start.elapsed();
     ensure!(bench.machine.is_idle(), "something is left to do");
 
-    let (mut changes, mut joins) = (Vec::new(), Vec::new());
-    let nodes = u16::try_from(others.count())?;
-    for round in 1..=rounds {
-        let node = fastrand::u16(..nodes);
-        bench.others.change_mac(node, round);
-        changes.push(bench.turn(followers)?);
-    }
-    for _ in 0..rounds.div_ceil(4) {
-        bench.others.join();
-        joins.push(bench.turn(followers)?);
-    }
+    let (change, join) = bench.turns(followers, rounds)?;
     Ok(Machine {
         rows,
         bytes_per_row: super::share(bytes, rows),
         first_ms: first.as_secs_f64() * 1e3,
-        change: Times::of(changes),
-        join: Times::of(joins),
+        change,
+        join,
     })
+}
+
+impl Planner for Bench<'_> {
+    fn others(&mut self) -> &mut Others {
+        &mut self.others
+    }
+
+    fn turn(&mut self, followers: usize) -> anyhow::Result<Duration> {
+        let inventory = self.others.inventory(CHASSIS)?;
+        let start = Instant::now();
+        self.want(&inventory)?;
+        let mut batch = self.take();
+        let time = start.elapsed();
+        let mut written = 0;
+        while let Some(carried_out) = batch {
+            written += carried_out.operations.len();
+            self.carry_out(&carried_out);
+            batch = self.take();
+        }
+        ensure!(written == followers * FAMILIES, "{written} rows");
+        ensure!(self.machine.is_idle(), "something is left to do");
+        Ok(time)
+    }
 }
 
 impl Bench<'_> {
@@ -115,24 +127,6 @@ impl Bench<'_> {
             }
         }
         Ok(wanted.len() * ports.len())
-    }
-
-    /// From another inventory to the transaction, which is then carried out.
-    fn turn(&mut self, followers: usize) -> anyhow::Result<Duration> {
-        let inventory = self.others.inventory(CHASSIS)?;
-        let start = Instant::now();
-        self.want(&inventory)?;
-        let mut batch = self.take();
-        let time = start.elapsed();
-        let mut written = 0;
-        while let Some(carried_out) = batch {
-            written += carried_out.operations.len();
-            self.carry_out(&carried_out);
-            batch = self.take();
-        }
-        ensure!(written == followers * FAMILIES, "{written} rows");
-        ensure!(self.machine.is_idle(), "something is left to do");
-        Ok(time)
     }
 
     fn carry_out(&mut self, batch: &Batch) {
