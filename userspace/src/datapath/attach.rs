@@ -105,6 +105,15 @@ pub enum Warning {
         /// Why.
         reason: String,
     },
+    /// The program that ran at the other hook before could not be taken off.
+    #[error(
+        "another process holds the link of the program that ran on {interface} before: every frame \
+         counts twice until that process ends (`bpftool link` names it)"
+    )]
+    FormerLinkHeld {
+        /// The interface.
+        interface: String,
+    },
     /// The driver refused the program.
     #[error(
         "native XDP was refused ({reason}): the program runs in the network stack, more slowly"

@@ -18,7 +18,9 @@ use nix::errno::Errno;
 use super::{AttachOptions, Hook, Warning};
 use crate::datapath::{
     error::{AttachError, errno_of, is_permission},
-    filter, load,
+    filter,
+    links::Pinned,
+    load,
     pins::{self, Pins},
 };
 
@@ -117,6 +119,19 @@ impl<'a> Attempt<'a> {
     /// Removes a filter of ours: a link has taken its place.
     pub(super) fn remove_filter(&self) -> Result<(), AttachError> {
         filter::remove(&self.options.interface).map_err(|error| self.refused(error))
+    }
+
+    /// Waits until a link whose pin is gone has let go of the interface, so that no frame after this
+    /// counts twice.
+    pub(super) fn await_end(&mut self, former: Option<Pinned>) {
+        let interface = &self.options.interface;
+        if let Some(former) = former
+            && !former.wait_until_gone(interface, self.interface_index)
+        {
+            self.warnings.push(Warning::FormerLinkHeld {
+                interface: interface.clone(),
+            });
+        }
     }
 
     pub(super) fn link_error(&self, error: LinkError) -> AttachError {

@@ -31,17 +31,17 @@ impl Attempt<'_> {
 
         let Earlier { link, filter } = earlier;
         let has_filter = filter.is_some();
-        let mode = match link {
-            _ if self.options.clsact => self.clsact(program, has_filter)?,
-            Some(link) if link.link_type == Some(LinkType::Tcx) => {
+        let (mode, former) = match link {
+            Some(link) if !self.options.clsact && link.link_type == Some(LinkType::Tcx) => {
                 let link = SchedClassifierLink::try_from(link.link)
                     .map_err(|error| self.link_error(error))?;
                 program
                     .attach_to_link(link)
                     .map_err(|error| self.refused(error))?;
-                Mode::Tcx
+                (Mode::Tcx, None)
             }
-            _ => self.tcx_or_clsact(program, has_filter)?,
+            former if self.options.clsact => (self.clsact(program, has_filter)?, former),
+            former => (self.tcx_or_clsact(program, has_filter)?, former),
         };
         self.finish()?;
         // What another mechanism attached earlier would count a second time.
@@ -50,6 +50,7 @@ impl Attempt<'_> {
             _ if has_filter => self.remove_filter()?,
             _ => {}
         }
+        self.await_end(former);
         Ok((mode, program_id))
     }
 

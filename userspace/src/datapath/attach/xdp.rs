@@ -31,19 +31,24 @@ impl Attempt<'_> {
         let program_id = program.info().map_err(|error| self.refused(error))?.id();
         self.begin(counters, |pin| program.pin(pin))?;
 
-        match earlier.link {
+        let former = match earlier.link {
             Some(link) if link.link_type == Some(LinkType::Xdp) => {
                 let link = XdpLink::try_from(link.link).map_err(|error| self.link_error(error))?;
                 program
                     .attach_to_link(link)
                     .map_err(|error| self.refused(error))?;
+                None
             }
-            _ => self.native_or_generic(program)?,
-        }
+            former => {
+                self.native_or_generic(program)?;
+                former
+            }
+        };
         self.finish()?;
         if earlier.filter.is_some() {
             self.remove_filter()?;
         }
+        self.await_end(former);
         self.check_rx_vlan_offload();
         Ok((self.xdp_mode()?, program_id))
     }
