@@ -41,6 +41,17 @@ impl Expected {
     }
 }
 
+/// What news of a row are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// Nothing of ours was under way: somebody else's doing.
+    Others,
+    /// Something of ours is under way and not done with.
+    Early,
+    /// What we wrote, committed before and seen now.
+    Ours,
+}
+
 /// A transaction.
 #[derive(Clone, Debug)]
 pub(super) struct Sent {
@@ -165,25 +176,25 @@ impl InFlight {
         seen
     }
 
-    /// Something about a row is told. Whether it is not busy, or not any more.
-    pub(super) fn told(&mut self, key: Key, table: &Table) -> bool {
+    /// Something about a row is told: what it has to do with what is under way.
+    pub(super) fn told(&mut self, key: Key, table: &Table) -> News {
         let Some(id) = self.busy.get(&key).copied() else {
-            return true;
+            return News::Others;
         };
         let Some(batch) = self.batches.get_mut(&id) else {
-            return true;
+            return News::Others;
         };
         let expected = batch.expected.get(&key).into_iter().flatten();
         let seen = expected.copied().all(|it| it.is_seen(key, table));
         if batch.unseen_until.is_none() || !seen {
-            return false;
+            return News::Early;
         }
         batch.expected.remove(&key);
         self.busy.remove(&key);
         if batch.expected.is_empty() {
             self.batches.remove(&id);
         }
-        true
+        News::Ours
     }
 
     /// Ceases to wait for a row whose write met none.

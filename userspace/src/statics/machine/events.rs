@@ -12,6 +12,7 @@ use crate::{
     ovsdb::Uuid,
     statics::{
         StaticRow, Target, Treatment, WantedBindings,
+        in_flight::News,
         ports::{Port, PortId},
         table::Known,
         wanted::BridgeBindings,
@@ -184,8 +185,14 @@ impl StaticBindings {
 
     /// Something about a port's rows for an address has changed, or its time has come.
     pub(super) fn row_changed(&mut self, key: Key, now: Millis) {
-        if !self.synced || !self.in_flight.told(key, &self.table) || !self.has_need(key) {
+        if !self.synced {
             return;
+        }
+        match self.in_flight.told(key, &self.table) {
+            News::Early => return,
+            News::Ours => return self.after_write(key, now),
+            News::Others if !self.has_need(key) => return,
+            News::Others => {}
         }
         if self.is_urgent(key.port) {
             self.urgent.insert(key.port);

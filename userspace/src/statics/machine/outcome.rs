@@ -93,7 +93,7 @@ impl StaticBindings {
 
     /// The change of a row is seen: it is looked at once more, since something else may have changed
     /// meanwhile.
-    fn after_write(&mut self, key: Key, now: Millis) {
+    pub(super) fn after_write(&mut self, key: Key, now: Millis) {
         if !self.has_need(key) {
             self.settle(key.port);
         } else if self.is_urgent(key.port) {

@@ -116,6 +116,27 @@ fn an_outcome_that_overtakes_its_changes_causes_no_second_write() {
 }
 
 #[test]
+fn our_own_change_that_is_seen_after_its_outcome_is_taken_for_nobody_elses() {
+    let mut bench = Bench::settled(known([binding(FOUR, MAC_A)]));
+    for mac in [MAC_B, MAC_A, MAC_B, MAC_A] {
+        bench.want(Some(known([binding(FOUR, mac)])));
+        bench.now = bench.now.after(1_000);
+        let batch = bench.take().unwrap();
+        bench.server.transact(&batch);
+        let outcome = bench.server.telling.pop_back().unwrap();
+        bench.server.telling.push_front(outcome);
+        // The node flaps on before its rows are seen.
+        let other = if mac == MAC_A { MAC_B } else { MAC_A };
+        bench.want(Some(known([binding(FOUR, other)])));
+        while bench.read() {}
+        assert_eq!(bench.machine.counters().contested, 0);
+        assert_eq!(bench.machine.status(bench.now).held, 0);
+    }
+    bench.run(1_000);
+    assert_eq!(bench.server.transactions, 5, "one a window");
+}
+
+#[test]
 fn changes_that_are_never_seen_are_waited_for_no_longer_than_a_while() {
     let mut bench = Bench::settled(known([]));
     bench.want(Some(known([binding(FOUR, MAC_A)])));
