@@ -265,6 +265,22 @@ impl Lab {
         })
     }
 
+    /// Removes a primary UDN and makes it again under the same name; waits for nobody.
+    ///
+    /// # Errors
+    /// When the northbound database refuses.
+    pub fn recreate_udn(&self, id: u16) -> Result<()> {
+        let network = Network(id);
+        if network.is_default() || !self.networks.contains(&network) {
+            return Err(LabError::Choice(format!("no UDN {id}")));
+        }
+        let options = self.router_options();
+        self.with_database(Daemon::Northbound, |northbound| {
+            northbound::remove_network(northbound, network)?;
+            northbound::add_networks(northbound, &[network], &options)
+        })
+    }
+
     /// Adds a secondary localnet network on the external bridge, with one pod so that
     /// ovn-controller makes its patch port; waits for that.
     ///

@@ -1,9 +1,16 @@
 //! On OVN 23.03 a static row that is left for a deleted port stops northd.
 
 use neighsteer::ids::Mac;
-use neighsteer_tests::lab::{Lab, Network, OvnVersion};
+use neighsteer_tests::lab::{AgentProcess, Daemon, Lab, Network, OvnVersion, wait_until};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 
-use crate::{rig::Rig, support::Nodes};
+use crate::{
+    rig::{PATIENCE, Rig},
+    support::{Nodes, Said},
+};
 
 const UDNS: u16 = 8;
 
@@ -76,4 +83,76 @@ fn rows_of_a_udn_that_went_go_although_the_state_file_is_lost() {
             nodes.wait_for_static_rows();
         }
     }
+}
+
+/// What becomes of an agent while a UDN is deleted and made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meanwhile {
+    Runs,
+    Hangs,
+    IsKilled,
+}
+
+/// Deletes a UDN and makes it again under the same name before northd has seen it gone: northd has to
+/// follow, and the new router gets its rows.
+fn northd_follows_a_udn_made_again(meanwhile: Meanwhile) {
+    let rig = Rig::build(Lab::builder().version(OvnVersion::V23_03), 4, &[]);
+    let nodes = Nodes::on_bare(rig, 2);
+    let mut agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+    let signal = |agent: &AgentProcess, signal| {
+        let pid = Pid::from_raw(agent.pid().try_into().unwrap());
+        kill(pid, signal).unwrap();
+    };
+    for id in [2, 3] {
+        let lab = &nodes.rig.lab;
+        let former = rows_at(&nodes, id);
+        lab.signal_daemon(Daemon::Northd, Signal::SIGSTOP).unwrap();
+        match meanwhile {
+            Meanwhile::Runs => {}
+            Meanwhile::Hangs => signal(&agent, Signal::SIGSTOP),
+            Meanwhile::IsKilled => agent.kill().unwrap(),
+        }
+        lab.recreate_udn(id).unwrap();
+        if meanwhile == Meanwhile::Runs {
+            // Neither the former port's rows nor new ones, for as long as northd does not follow.
+            wait_until(PATIENCE, "the former port's rows to go", || {
+                let rows = rows_at(&nodes, id);
+                rows.is_empty().then_some(()).ok_or(format!("{rows:?}"))
+            })
+            .unwrap();
+        } else {
+            assert_eq!(rows_at(&nodes, id), former);
+        }
+        lab.signal_daemon(Daemon::Northd, Signal::SIGCONT).unwrap();
+        match meanwhile {
+            Meanwhile::Runs => {}
+            Meanwhile::Hangs => signal(&agent, Signal::SIGCONT),
+            Meanwhile::IsKilled => agent = nodes.agent(&["--node-bindings", "static"]),
+        }
+        nodes.rig.lab.sync().unwrap();
+        nodes.wait_for_static_rows();
+        nodes.rig.lab.sync().unwrap();
+    }
+}
+
+fn rows_at(nodes: &Nodes, id: u16) -> Vec<Said> {
+    let port = Network(id).external_port();
+    let rows = nodes.written().into_iter();
+    rows.filter(|(at, ..)| *at == port).collect()
+}
+
+#[test]
+fn a_udn_made_again_before_northd_saw_it_go_does_not_stop_northd() {
+    northd_follows_a_udn_made_again(Meanwhile::Runs);
+}
+
+#[test]
+fn a_udn_made_again_while_the_agent_hung_does_not_stop_northd_for_good() {
+    northd_follows_a_udn_made_again(Meanwhile::Hangs);
+}
+
+#[test]
+fn a_udn_made_again_while_the_agent_was_dead_does_not_stop_northd_for_good() {
+    northd_follows_a_udn_made_again(Meanwhile::IsKilled);
 }

@@ -210,8 +210,8 @@ pub struct Databases {
 impl Databases {
     /// Connects to all three and returns the first snapshots, in the order of the fields.
     ///
-    /// No row of `MAC_Binding` and `Static_MAC_Binding` is among them: which ones matter is known only
-    /// afterwards.
+    /// No row of `MAC_Binding`, `Static_MAC_Binding` and `Datapath_Binding` is among them: which ones
+    /// matter is known only afterwards.
     ///
     /// # Errors
     /// Where one of them does not answer, or this node is not an OVN chassis.
@@ -262,10 +262,15 @@ impl Databases {
         );
         let bindings = TableRequest::new(MAC_BINDING, MAC_BINDING_COLUMNS)
             .filter(MonitorCondition::AnyOf(Vec::new()));
+        let table = rows::Table::DatapathBinding;
+        let datapaths = TableRequest::new(table.name(), table.columns().iter().copied())
+            .filter(MonitorCondition::AnyOf(Vec::new()));
         let mut southbound = Followed::start(
             Database::Southbound,
             remotes,
-            self::request(Database::Southbound, chassis).table(bindings),
+            self::request(Database::Southbound, chassis)
+                .table(bindings)
+                .table(datapaths),
             tls,
             mirrors,
         );

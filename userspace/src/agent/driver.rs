@@ -22,6 +22,7 @@ use super::{
     clock::Clock,
     config::AgentConfig,
     control::{Call, ControlSocket},
+    covered::CoveredDatapaths,
     database_locks::lock_name,
     databases::Databases,
     lock::NodeLock,
@@ -106,6 +107,7 @@ pub async fn run(
         config,
         databases,
         model,
+        datapaths: CoveredDatapaths::datapaths(),
         mirrors,
         nodes,
         attachments,
@@ -135,6 +137,7 @@ pub async fn run(
     if driver.state.paused() {
         commands::note_pause(true);
     }
+    driver.cover_datapaths();
     driver.groups_changed();
     let result = driver.drive(shutdown, steering_task).await;
     control_task.abort();
@@ -145,6 +148,8 @@ struct Driver {
     config: AgentConfig,
     databases: Databases,
     model: Model,
+    /// Those of the ports that are known.
+    datapaths: CoveredDatapaths,
     /// `None` while the gate is off: then nothing is written to the southbound database.
     mirrors: Option<Mirrors>,
     /// `None` where nodes are none of our business, and never were.
@@ -307,11 +312,24 @@ impl Driver {
         if !self.model.apply(&batch.changes) {
             return;
         }
+        if database == Database::Southbound {
+            self.cover_datapaths();
+        }
         if self.model.rebuild() {
             self.groups_changed();
         } else if self.nodes.is_some() {
             // Ports and northd's version count for static rows, whatever the groups.
             self.carry_out();
+        }
+    }
+
+    /// Asks whose the datapaths of our ports are.
+    fn cover_datapaths(&mut self) {
+        let bindings = self.model.rows().port_bindings.values();
+        let datapaths = bindings.map(|binding| binding.datapath).collect();
+        let client = &self.databases.southbound.client;
+        if let Err(error) = self.datapaths.cover(client, datapaths) {
+            tracing::error!(%error, "datapaths are not followed");
         }
     }
 

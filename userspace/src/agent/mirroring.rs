@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::{
     clock::Clock,
-    covered_ports::CoveredPorts,
+    covered::CoveredPorts,
     database_locks::{lock_changed, note_lock},
     databases::MAC_BINDING,
     transactions::{failure, missed, operation, read_again},

@@ -5,7 +5,7 @@ pub mod clock;
 pub mod config;
 pub mod control;
 pub mod converge;
-pub mod covered_ports;
+pub mod covered;
 pub mod database_locks;
 pub mod databases;
 mod driver;

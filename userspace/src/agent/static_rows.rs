@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use self::transactions::{failure, missed, operations};
 use super::{
     clock::Clock,
-    covered_ports::CoveredPorts,
+    covered::CoveredPorts,
     database_locks::{lock_changed, note_lock},
     databases::STATIC_MAC_BINDING,
     state::StateFile,

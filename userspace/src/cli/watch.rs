@@ -33,7 +33,7 @@ use crate::{
     agent::{
         self,
         clock::Clock,
-        covered_ports::CoveredPorts,
+        covered::CoveredPorts,
         databases::{Databases, MAC_BINDING},
         model::Model,
     },

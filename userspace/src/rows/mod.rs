@@ -10,6 +10,6 @@ pub(crate) mod tests;
 pub use monitored::{Condition, Database, MonitoredTable, Table, monitored};
 pub use store::{Applied, Rows};
 pub use types::{
-    Bridge, Interface, LogicalRouter, LogicalRouterPort, LogicalSwitch, LogicalSwitchPort,
-    NbGlobal, OpenVSwitch, Port, PortBinding, StringMap,
+    Bridge, DatapathBinding, Interface, LogicalRouter, LogicalRouterPort, LogicalSwitch,
+    LogicalSwitchPort, NbGlobal, OpenVSwitch, Port, PortBinding, StringMap,
 };

@@ -50,11 +50,13 @@ pub enum Table {
     LogicalSwitchPort,
     /// Southbound ports.
     PortBinding,
+    /// Southbound datapaths: of the ports that are known, so that which ones is known only afterwards.
+    DatapathBinding,
 }
 
 impl Table {
     /// All tables.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::OpenVSwitch,
         Self::Bridge,
         Self::Port,
@@ -65,6 +67,7 @@ impl Table {
         Self::LogicalSwitch,
         Self::LogicalSwitchPort,
         Self::PortBinding,
+        Self::DatapathBinding,
     ];
 
     /// Its name in the schema.
@@ -81,6 +84,7 @@ impl Table {
             Self::LogicalSwitch => "Logical_Switch",
             Self::LogicalSwitchPort => "Logical_Switch_Port",
             Self::PortBinding => "Port_Binding",
+            Self::DatapathBinding => "Datapath_Binding",
         }
     }
 
@@ -96,7 +100,7 @@ impl Table {
             | Self::LogicalRouterPort
             | Self::LogicalSwitch
             | Self::LogicalSwitchPort => Database::Northbound,
-            Self::PortBinding => Database::Southbound,
+            Self::PortBinding | Self::DatapathBinding => Database::Southbound,
         }
     }
 
@@ -121,6 +125,7 @@ impl Table {
             Self::LogicalSwitch => &["name", "ports", "external_ids"],
             Self::LogicalSwitchPort => &["name", "type", "options", "tag", "tag_request"],
             Self::PortBinding => &["logical_port", "datapath", "type"],
+            Self::DatapathBinding => &["external_ids"],
         }
     }
 }
@@ -150,7 +155,7 @@ pub struct MonitoredTable {
 ///
 /// Rows of other nodes and of pods stay out where a condition can say so: gateway routers of other
 /// chassis, switch ports other than router and localnet ones, and southbound ports other than those
-/// of this chassis' gateway routers.
+/// of this chassis' gateway routers. Datapaths follow from ports: they are not among these tables.
 #[must_use]
 pub fn monitored(database: Database, chassis: &str) -> Vec<MonitoredTable> {
     let text = |text: &str| Atom::String(Arc::from(text));
@@ -166,7 +171,7 @@ pub fn monitored(database: Database, chassis: &str) -> Vec<MonitoredTable> {
     };
     Table::ALL
         .into_iter()
-        .filter(|table| table.database() == database)
+        .filter(|table| table.database() == database && *table != Table::DatapathBinding)
         .map(|table| MonitoredTable {
             table,
             conditions: match table {

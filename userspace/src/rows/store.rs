@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Bridge, Database, Interface, LogicalRouter, LogicalRouterPort, LogicalSwitch,
+    Bridge, Database, DatapathBinding, Interface, LogicalRouter, LogicalRouterPort, LogicalSwitch,
     LogicalSwitchPort, NbGlobal, OpenVSwitch, Port, PortBinding, Table, types::FromRow,
 };
 use crate::ovsdb::{Row, RowError, Uuid};
@@ -42,6 +42,8 @@ pub struct Rows {
     pub switch_ports: BTreeMap<Uuid, LogicalSwitchPort>,
     /// Port_Binding.
     pub port_bindings: BTreeMap<Uuid, PortBinding>,
+    /// Datapath_Binding, of the ports' datapaths.
+    pub datapath_bindings: BTreeMap<Uuid, DatapathBinding>,
     /// Rows that are there and cannot be read.
     pub unreadable: BTreeMap<(Table, Uuid), RowError>,
 }
@@ -60,6 +62,7 @@ impl Rows {
             Table::LogicalSwitch => put(&mut self.switches, uuid, row),
             Table::LogicalSwitchPort => put(&mut self.switch_ports, uuid, row),
             Table::PortBinding => put(&mut self.port_bindings, uuid, row),
+            Table::DatapathBinding => put(&mut self.datapath_bindings, uuid, row),
         };
         match result {
             Ok(changed) => {
@@ -93,7 +96,10 @@ impl Rows {
                 self.switches.clear();
                 self.switch_ports.clear();
             }
-            Database::Southbound => self.port_bindings.clear(),
+            Database::Southbound => {
+                self.port_bindings.clear();
+                self.datapath_bindings.clear();
+            }
         }
         self.unreadable
             .retain(|(table, _), _| table.database() != database);

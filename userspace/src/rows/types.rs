@@ -122,6 +122,13 @@ pub struct PortBinding {
     pub kind: Arc<str>,
 }
 
+/// Datapath_Binding of the southbound database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatapathBinding {
+    /// The northbound router that northd made it for; `None` for a switch's.
+    pub router: Option<Uuid>,
+}
+
 /// A type that holds the rows of one table.
 pub(super) trait FromRow: Sized + PartialEq {
     /// Reads a row.
@@ -238,6 +245,19 @@ impl FromRow for PortBinding {
             logical_port: row.string("logical_port")?,
             datapath: row.uuid("datapath")?,
             kind: row.string("type")?,
+        })
+    }
+}
+
+impl FromRow for DatapathBinding {
+    fn from_row(row: &Row) -> Result<Self, RowError> {
+        let ids = row.string_map("external_ids")?;
+        let router = ids.get("logical-router").map(|text| text.parse());
+        Ok(Self {
+            router: router.transpose().map_err(|_| RowError {
+                column: "external_ids:logical-router".to_owned(),
+                wanted: "a UUID",
+            })?,
         })
     }
 }

@@ -29,7 +29,7 @@ pub enum Reason {
     DefaultSource,
     /// The router is no follower any more.
     Leaving,
-    /// The port is gone.
+    /// The port is gone, or the one that had its name before.
     Gone,
     /// Static bindings are no longer used.
     Withdrawn,

@@ -55,7 +55,7 @@ pub(super) enum Rule {
 pub(super) const fn rule(treatment: Treatment, mode: Mode, told: Told, nodes_known: bool) -> Rule {
     match (treatment, mode, told) {
         (Treatment::Leaving, ..) => Rule::Remove(Reason::Leaving),
-        (Treatment::Gone, ..) => Rule::Remove(Reason::Gone),
+        (Treatment::Gone | Treatment::Recreated, ..) => Rule::Remove(Reason::Gone),
         (Treatment::Paused, ..) => Rule::Leave,
         (_, Mode::Withdraw, _) => Rule::Remove(Reason::Withdrawn),
         (Treatment::DefaultSource, ..) if nodes_known => Rule::Remove(Reason::DefaultSource),

@@ -25,13 +25,14 @@ const TEXTS: [&str; 7] = [
     "unknown",
 ];
 const PORTS: [&str; 4] = ["rtoe-GR_0", "rtoe-GR_1", "rtoe-GR_2", "rtos-node"];
-const TREATMENTS: [Treatment; 7] = [
+const TREATMENTS: [Treatment; 8] = [
     Treatment::Follower,
     Treatment::UplinkSource,
     Treatment::DefaultSource,
     Treatment::Held,
     Treatment::Paused,
     Treatment::Leaving,
+    Treatment::Recreated,
     Treatment::Gone,
 ];
 

@@ -33,6 +33,9 @@ pub enum Treatment {
     Paused,
     /// A router that the northbound database no longer makes a follower: its rows go at once.
     Leaving,
+    /// The router was deleted and made again under the same name, and northd has not seen that yet:
+    /// rows go at once, and none is inserted before northd has.
+    Recreated,
     /// The port or its router is gone, or on another chassis: the rows that we wrote go at once.
     Gone,
 }
@@ -42,7 +45,7 @@ impl Treatment {
     /// for a deleted port stops northd.
     #[must_use]
     pub const fn is_urgent(self) -> bool {
-        matches!(self, Self::Leaving | Self::Gone)
+        matches!(self, Self::Leaving | Self::Recreated | Self::Gone)
     }
 }
 
@@ -126,6 +129,10 @@ fn missing(port: &Arc<str>, rows: &Rows, topology: &Topology) -> Target {
 }
 
 fn treatment(place: &Place, topology: &Topology, reason: Option<&SkipReason>) -> Treatment {
+    // northd 23.03 would give a row that stays to the former router's port, and could not delete that.
+    if place.is_former_in_southbound {
+        return Treatment::Recreated;
+    }
     if place.network.is_none() {
         return Treatment::DefaultSource;
     }

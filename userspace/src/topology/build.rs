@@ -56,7 +56,8 @@ pub(super) struct Builder<'a> {
     peers: HashMap<&'a str, Vec<Uuid>>,
     /// The switch of a switch port.
     pub(super) switch_of: HashMap<Uuid, &'a LogicalSwitch>,
-    datapaths: HashMap<&'a str, Uuid>,
+    /// By `logical_port`: the datapath, and the router that northd made it for, where that is known.
+    datapaths: HashMap<&'a str, (Uuid, Option<Uuid>)>,
     /// Localnet ports on the way of a router that was looked at, whether or not it is in a group.
     pub(super) claimed: BTreeSet<Arc<str>>,
     /// This node's default gateway router, where it is there and was left out.
@@ -75,10 +76,12 @@ impl<'a> Builder<'a> {
         let switch_of = switches
             .flat_map(|switch| switch.ports.iter().map(move |port| (*port, switch)))
             .collect();
-        let bindings = rows.port_bindings.values();
-        let datapaths = bindings
-            .map(|binding| (&*binding.logical_port, binding.datapath))
-            .collect();
+        let datapaths = rows.port_bindings.values().map(|binding| {
+            let row = rows.datapath_bindings.get(&binding.datapath);
+            let router = row.and_then(|row| row.router);
+            (&*binding.logical_port, (binding.datapath, router))
+        });
+        let datapaths = datapaths.collect();
         Self {
             rows,
             skipped: BTreeSet::new(),
@@ -156,16 +159,16 @@ impl<'a> Builder<'a> {
 
     /// The usable gateway routers of this chassis by bridge, in order of their names.
     fn members(&mut self, chassis: &str) -> BTreeMap<Arc<str>, Vec<Member<'a>>> {
-        let mut routers: Vec<&LogicalRouter> = self.rows.routers.values().collect();
-        routers.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut routers: Vec<(&Uuid, &LogicalRouter)> = self.rows.routers.iter().collect();
+        routers.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         let mut members: BTreeMap<Arc<str>, Vec<Member<'_>>> = BTreeMap::new();
-        for router in routers {
+        for (row, router) in routers {
             // A router that is pinned to no chassis is a distributed one.
             let Some(pinned) = router.options.get("chassis") else {
                 continue;
             };
             let member = if **pinned == *chassis {
-                self.member(router)
+                self.member(*row, router)
             } else {
                 Err(SkipReason::OtherChassis(Arc::clone(pinned)))
             };
@@ -185,7 +188,11 @@ impl<'a> Builder<'a> {
     }
 
     /// Follows a router's external port to its bridge.
-    fn member(&mut self, router: &'a LogicalRouter) -> Result<(Arc<str>, Member<'a>), SkipReason> {
+    fn member(
+        &mut self,
+        row: Uuid,
+        router: &'a LogicalRouter,
+    ) -> Result<(Arc<str>, Member<'a>), SkipReason> {
         if !router.name.starts_with("GR_") {
             return Err(SkipReason::NoGatewayRouter);
         }
@@ -218,7 +225,7 @@ impl<'a> Builder<'a> {
                 network: network.cloned(),
                 external_port: Arc::clone(&external.name),
                 external_mac: external.mac.parse().ok(),
-                datapath: self.datapaths.get(&*external.name).copied(),
+                datapath: self.datapath(row, &external.name),
                 patch_port: patch.name,
                 ofport: patch.ofport,
                 mac_binding_age_threshold: AgeThreshold::from_option(
@@ -231,6 +238,19 @@ impl<'a> Builder<'a> {
             physical_addresses: router.external_ids.get("physical_ips").map(|ips| &**ips),
         };
         Ok((bridge, member))
+    }
+
+    /// The southbound datapath of a port of this router.
+    fn datapath(&self, router: Uuid, port: &str) -> Option<Uuid> {
+        let (datapath, of) = self.datapaths.get(port)?;
+        of.is_none_or(|of| of == router).then_some(*datapath)
+    }
+
+    /// Whether the southbound port of this name is still that of another router, which had the name
+    /// before: northd has not yet seen that one go.
+    pub(super) fn is_former(&self, router: Uuid, port: &str) -> bool {
+        let known = self.datapaths.get(port);
+        known.is_some_and(|(_, of)| of.is_some_and(|of| of != router))
     }
 
     pub(super) fn external_port(

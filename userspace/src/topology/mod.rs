@@ -116,7 +116,8 @@ pub struct GatewayRouter {
     pub external_port: Arc<str>,
     /// The Ethernet address of that port, where it is one.
     pub external_mac: Option<Mac>,
-    /// The southbound datapath, once northd has made the port.
+    /// The southbound datapath, once northd has made the port. A port of the same name of a former
+    /// router is not it.
     pub datapath: Option<Uuid>,
     /// The patch port on the bridge.
     pub patch_port: Arc<str>,

@@ -17,6 +17,9 @@ pub struct Place {
     pub port: Arc<str>,
     /// That port's row.
     pub port_row: Uuid,
+    /// Whether the southbound port is still that of another router, which had the name before: northd
+    /// has not yet seen that one go.
+    pub is_former_in_southbound: bool,
     /// That port's addresses, sorted; those that cannot be read are left out.
     pub networks: Vec<Prefix>,
     /// The bridge that its physical network is mapped to.
@@ -33,12 +36,12 @@ pub fn places(rows: &Rows) -> Vec<Place> {
         return Vec::new();
     };
     builder.read_mappings(&chassis);
-    let routers = rows.routers.values().filter(|router| {
+    let routers = rows.routers.iter().filter(|(_, router)| {
         let pinned = router.options.get("chassis");
         router.name.starts_with("GR_") && pinned.is_some_and(|pinned| **pinned == *chassis)
     });
     let mut places = Vec::new();
-    for router in routers {
+    for (row, router) in routers {
         let Ok((port_row, port)) = builder.external_port(router) else {
             continue;
         };
@@ -50,6 +53,7 @@ pub fn places(rows: &Rows) -> Vec<Place> {
             network: network.cloned(),
             port: Arc::clone(&port.name),
             port_row,
+            is_former_in_southbound: builder.is_former(*row, &port.name),
             networks: builder.networks(port),
             bridge: physical.and_then(|physical| builder.mappings.get(&**physical).cloned()),
             has_uplink: physical.is_some() && network == physical,

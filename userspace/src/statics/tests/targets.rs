@@ -1,7 +1,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    rows::{Rows, Table, tests as rows},
+    rows::{DatapathBinding, Rows, Table, tests as rows},
     statics::{Treatment, targets},
     topology::{
         Incumbents, build,
@@ -141,6 +141,43 @@ fn a_router_without_a_datapath_is_held() {
 }
 
 #[test]
+fn a_router_that_was_made_again_has_no_datapath_until_northd_has_seen_that() {
+    let mut rows = Node::new(&two()).rows();
+    let router_of = |rows: &Rows, name: &str| {
+        let mut routers = rows.routers.iter();
+        *routers.find(|(_, row)| &*row.name == name).unwrap().0
+    };
+    let blue = router_of(&rows, "GR_blue_node-1");
+    let port = "rtoe-GR_blue_node-1";
+    let mut bindings = rows.port_bindings.values();
+    let datapath = bindings.find(|it| &*it.logical_port == port).unwrap();
+    let datapath = datapath.datapath;
+    let made_for = |router| DatapathBinding {
+        router: Some(router),
+    };
+    let has_datapath = |rows: &Rows| {
+        let topology = build(rows, &Incumbents::new());
+        let follower = &topology.groups[0].followers[0];
+        follower.datapath.is_some()
+    };
+    rows.datapath_bindings.insert(datapath, made_for(blue));
+    assert_eq!(treated(&rows, &[])[0], "blue_node-1 breth0 Follower");
+    assert!(has_datapath(&rows));
+    // Another router has the name now, and the southbound port is still the former one's.
+    let row = rows.routers.remove(&blue).unwrap();
+    let again = crate::rows::tests::uuid(0xb1e);
+    rows.routers.insert(again, row);
+    assert_eq!(treated(&rows, &[])[0], "blue_node-1 breth0 Recreated");
+    assert!(!has_datapath(&rows));
+    rows.datapath_bindings.insert(datapath, made_for(again));
+    assert_eq!(treated(&rows, &[])[0], "blue_node-1 breth0 Follower");
+    // Of a datapath that does not say whose it is nothing can be told.
+    rows.datapath_bindings
+        .insert(datapath, DatapathBinding { router: None });
+    assert_eq!(treated(&rows, &[])[0], "blue_node-1 breth0 Follower");
+}
+
+#[test]
 fn a_router_that_the_northbound_database_takes_out_is_leaving() {
     let [default, blue] = two();
     let other_vlan = Node::new(&[
@@ -220,7 +257,9 @@ fn a_port_is_not_taken_for_gone_because_a_row_cannot_be_read_or_the_chassis_is_n
 
 #[test]
 fn only_a_port_that_leaves_or_is_gone_is_urgent() {
-    use Treatment::{DefaultSource, Follower, Gone, Held, Leaving, Paused, UplinkSource};
+    use Treatment::{
+        DefaultSource, Follower, Gone, Held, Leaving, Paused, Recreated, UplinkSource,
+    };
     let all = [
         Follower,
         UplinkSource,
@@ -228,8 +267,9 @@ fn only_a_port_that_leaves_or_is_gone_is_urgent() {
         Held,
         Paused,
         Leaving,
+        Recreated,
         Gone,
     ];
     let urgent: Vec<_> = all.into_iter().filter(|it| it.is_urgent()).collect();
-    assert_eq!(urgent, [Leaving, Gone]);
+    assert_eq!(urgent, [Leaving, Recreated, Gone]);
 }

@@ -7,6 +7,7 @@ const FOUR: &str = "172.18.0.4";
 fn the_rows_of_a_port_that_leaves_or_is_gone_are_deleted_before_any_window_ends() {
     for (treatment, reason) in [
         (Treatment::Leaving, Reason::Leaving),
+        (Treatment::Recreated, Reason::Gone),
         (Treatment::Gone, Reason::Gone),
     ] {
         let mut bench = Bench::settled(known([binding(FOUR, MAC_A), binding("fd00::4", MAC_A)]));
