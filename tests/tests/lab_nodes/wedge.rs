@@ -97,14 +97,14 @@ enum Meanwhile {
 /// follow, and the new router gets its rows.
 fn northd_follows_a_udn_made_again(meanwhile: Meanwhile) {
     let rig = Rig::build(Lab::builder().version(OvnVersion::V23_03), 4, &[]);
-    let nodes = Nodes::on_bare(rig, 2);
+    let mut nodes = Nodes::on_bare(rig, 2);
     let mut agent = nodes.agent(&["--node-bindings", "static"]);
     nodes.wait_for_static_rows();
     let signal = |agent: &AgentProcess, signal| {
         let pid = Pid::from_raw(agent.pid().try_into().unwrap());
         kill(pid, signal).unwrap();
     };
-    for id in [2, 3] {
+    for (id, last) in [(2, 1), (3, 2)] {
         let lab = &nodes.rig.lab;
         let former = rows_at(&nodes, id);
         lab.signal_daemon(Daemon::Northd, Signal::SIGSTOP).unwrap();
@@ -115,15 +115,24 @@ fn northd_follows_a_udn_made_again(meanwhile: Meanwhile) {
         }
         lab.recreate_udn(id).unwrap();
         if meanwhile == Meanwhile::Runs {
-            // Neither the former port's rows nor new ones, for as long as northd does not follow.
-            wait_until(PATIENCE, "the former port's rows to go", || {
-                let rows = rows_at(&nodes, id);
-                rows.is_empty().then_some(()).ok_or(format!("{rows:?}"))
+            // Neither the former port's rows nor new ones, while all others are written.
+            let mac = Mac([0x02, 0xee, 0, 0, 0, last]);
+            nodes.peers[0].set_mac(mac).unwrap();
+            nodes.manifests.put(&nodes.peers[0]).unwrap();
+            let port = Network(id).external_port();
+            let mut others = nodes.wanted();
+            others.retain(|(at, ..)| *at != port);
+            wait_until(PATIENCE, "all rows but those of the new router", || {
+                let written = nodes.written();
+                (written == others)
+                    .then_some(())
+                    .ok_or(format!("{written:?}"))
             })
             .unwrap();
         } else {
             assert_eq!(rows_at(&nodes, id), former);
         }
+        let lab = &nodes.rig.lab;
         lab.signal_daemon(Daemon::Northd, Signal::SIGCONT).unwrap();
         match meanwhile {
             Meanwhile::Runs => {}
