@@ -63,7 +63,7 @@ struct Report {
     bridges: Vec<BridgeReport>,
     detached: Vec<String>,
     static_bindings_deleted: usize,
-    /// Why static bindings were not looked for, where there should be none.
+    /// Why static bindings were not looked for.
     static_bindings_unknown: Option<String>,
     errors: Vec<String>,
 }
@@ -87,7 +87,9 @@ pub async fn run(args: &CleanupArgs, output: &mut Output<'_>) -> anyhow::Result<
         report.errors.push(crate::agent::chain(error.as_ref()));
     }
     detach_all(args, &mut report);
-    if !args.keep_rows {
+    if args.keep_rows {
+        report.static_bindings_unknown = Some("--keep-rows leaves them".to_owned());
+    } else {
         static_rows::clean(args, &mut report).await;
     }
     match output.format {
@@ -236,7 +238,10 @@ fn print(report: &Report, output: &mut Output<'_>) -> anyhow::Result<()> {
     }
     let nothing = report.bridges.is_empty() && report.detached.is_empty();
     if nothing && report.static_bindings_deleted == 0 && report.errors.is_empty() {
-        output.line("nothing of ours was on this node")?;
+        output.line(match report.static_bindings_unknown {
+            Some(_) => "nothing else of ours was on this node",
+            None => "nothing of ours was on this node",
+        })?;
     }
     Ok(())
 }

@@ -31,7 +31,9 @@ pub(super) fn lines(status: &Value) -> Vec<String> {
             text(part(status, &["source", "uplink_states"]), "known"),
         ));
     }
-    if let Some(strategy) = part(status, &["strategy"]).as_str() {
+    if is_false(status, "steering_gate") || status.get("paused") == Some(&Value::Bool(true)) {
+        lines.push("node IPs: no bindings, since steering is off or paused".to_owned());
+    } else if let Some(strategy) = part(status, &["strategy"]).as_str() {
         let why = text(part(status, &[]), "why");
         lines.push(format!("node IPs: {strategy} bindings, since {why}"));
     }
@@ -148,5 +150,15 @@ mod tests {
         );
         assert!(lines[2].contains("6 of ours among 10"), "{lines:?}");
         assert!(problems(&status).is_empty());
+    }
+
+    #[test]
+    fn no_strategy_is_in_force_while_nothing_is_written() {
+        let nodes = json!({"source": null, "strategy": "static", "why": "it is configured",
+            "lock": "held", "static_rows": {"ours": 0, "rows": 0}});
+        for (gate, paused) in [(true, true), (false, false)] {
+            let status = json!({"steering_gate": gate, "paused": paused, "nodes": nodes});
+            assert!(lines(&status)[1].starts_with("node IPs: no bindings"));
+        }
     }
 }
