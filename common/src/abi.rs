@@ -11,14 +11,14 @@ use core::mem::{align_of, offset_of, size_of};
 use crate::{Decision, Kind, Policy};
 
 /// The version of everything in this module, part of the pins' path.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Name of the counters' map.
 pub const COUNTERS: &str = "COUNTERS";
 /// Name of the settings' global; it holds the version, so that an object of another one is told by
 /// not having it.
-pub const SETTINGS: &str = "SETTINGS_V1";
-const _: () = assert!(VERSION == 1, "the settings' name holds the version");
+pub const SETTINGS: &str = "SETTINGS_V2";
+const _: () = assert!(VERSION == 2, "the settings' name holds the version");
 /// Name of the program for tc ingress.
 pub const TC_INGRESS: &str = "tc_ingress";
 /// Name of the program for XDP.
@@ -114,6 +114,8 @@ pub struct Settings {
     pub reserved: u8,
     /// What the decision's number is added to.
     pub tag: u32,
+    /// What `skb->mark` of frames to steer is set to, and of no others; 0 for none.
+    pub steering_mark: u32,
 }
 
 impl Settings {
@@ -128,6 +130,16 @@ impl Settings {
             direction: direction as u8,
             reserved: 0,
             tag: tag.unwrap_or(0),
+            steering_mark: 0,
+        }
+    }
+
+    /// The same settings, with a mark for frames to steer where there is one.
+    #[must_use]
+    pub fn with_steering_mark(self, mark: Option<u32>) -> Self {
+        Self {
+            steering_mark: mark.unwrap_or(0),
+            ..self
         }
     }
 
@@ -172,13 +184,14 @@ const _: () = {
     assert!(offset_of!(CounterValue, bytes) == 8);
     assert!(offset_of!(CounterValue, last_seen_ns) == 16);
     assert!(size_of::<ObservedVerdict>() == 16 && align_of::<ObservedVerdict>() == 8);
-    assert!(size_of::<Settings>() == 16 && align_of::<Settings>() == 4);
+    assert!(size_of::<Settings>() == 20 && align_of::<Settings>() == 4);
     assert!(offset_of!(Settings, gateway_vlan) == 6);
     assert!(offset_of!(Settings, policy_set) == 8);
     assert!(offset_of!(Settings, tag_set) == 9);
     assert!(offset_of!(Settings, direction) == 10);
     assert!(offset_of!(Settings, reserved) == 11);
     assert!(offset_of!(Settings, tag) == 12);
+    assert!(offset_of!(Settings, steering_mark) == 16);
     assert!(KEYS_PER_INTERFACE <= COUNTERS_MAX_ENTRIES);
 };
 

@@ -146,6 +146,7 @@ impl Decision {
     }
 
     /// Whether a priority-52 flow takes the frame.
+    #[inline(always)]
     #[must_use]
     pub const fn is_steered(self) -> bool {
         matches!(

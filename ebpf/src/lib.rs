@@ -2,6 +2,7 @@
 #![no_std]
 
 pub mod account;
+pub mod mark;
 pub mod packet;
 pub mod settings;
 

@@ -14,6 +14,7 @@ use aya_ebpf::{
 use neighsteer_common::{Recognised, Verdict, abi::Settings};
 use neighsteer_ebpf::{
     account,
+    mark::mark,
     packet::{Context, Packet},
     settings::settings,
 };
@@ -25,7 +26,9 @@ static LICENSE: [u8; 13] = neighsteer_ebpf::LICENSE;
 /// tc ingress, by TCX or clsact. Later programs run as if this one were not there.
 #[classifier]
 pub fn tc_ingress(context: TcContext) -> i32 {
-    if let Some((settings, verdict)) = judge(&context) {
+    let judged = judge(&context);
+    mark(&context, judged.map(|(_, verdict)| verdict.decision));
+    if let Some((settings, verdict)) = judged {
         if settings.tag_set != 0 {
             context.set_mark(settings.tag.wrapping_add(verdict.decision as u32));
         }

@@ -19,6 +19,7 @@ fn three_capabilities_are_enough_to_attach_replace_and_detach() {
                 hook,
                 policy: Some(POLICY),
                 tag: None,
+                steering_mark: None,
                 bpffs: bpffs.clone().into(),
                 clsact: false,
             });

@@ -128,6 +128,7 @@ fn a_process_without_capabilities_is_told_which_it_lacks() {
             hook: Hook::Tc,
             policy: None,
             tag: None,
+            steering_mark: None,
             bpffs: PathBuf::from("/nonexistent"),
             clsact: false,
         };

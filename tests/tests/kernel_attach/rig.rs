@@ -101,6 +101,7 @@ impl Rig {
             hook,
             policy: Some(POLICY),
             tag: None,
+            steering_mark: None,
             bpffs: self.bpffs(),
             clsact: false,
         }

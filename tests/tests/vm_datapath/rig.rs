@@ -327,6 +327,7 @@ impl Rig {
                 gateway_vlan: self.shape.gateway_vlan,
             }),
             tag: None,
+            steering_mark: None,
             bpffs: self.bpffs(),
             clsact: false,
         })

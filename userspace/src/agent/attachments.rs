@@ -7,12 +7,22 @@ use tokio::task::JoinSet;
 use super::{config::AgentConfig, status::DatapathStatus};
 use crate::{
     datapath::{self, AttachError, AttachOptions, Attached, Hook, State, attach},
-    topology::Topology,
+    plan::SteeringMark,
+    topology::{BridgeGroup, Topology},
 };
 use neighsteer_common::Policy;
 
+/// What the program on an interface is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Orders {
+    /// What decisions are made by.
+    pub policy: Policy,
+    /// The mark of frames to steer; `None` = they get none.
+    pub mark: Option<SteeringMark>,
+}
+
 /// What an attempt to attach came to.
-pub type Outcome = (Arc<str>, Policy, Result<Attached, AttachError>);
+pub type Outcome = (Arc<str>, Orders, Result<Attached, AttachError>);
 
 /// What is wanted on interfaces, and what is there.
 #[derive(Debug)]
@@ -20,9 +30,9 @@ pub struct Attachments {
     hook: Option<Hook>,
     tag: Option<u32>,
     bpffs: PathBuf,
-    wanted: BTreeMap<Arc<str>, Policy>,
-    attached: BTreeMap<Arc<str>, (Policy, Result<Attached, String>)>,
-    under_way: BTreeMap<Arc<str>, Policy>,
+    wanted: BTreeMap<Arc<str>, Orders>,
+    attached: BTreeMap<Arc<str>, (Orders, Result<Attached, String>)>,
+    under_way: BTreeMap<Arc<str>, Orders>,
     tasks: JoinSet<Outcome>,
     /// The task that empties each program's log.
     #[cfg(feature = "log")]
@@ -46,10 +56,15 @@ impl Attachments {
         }
     }
 
-    /// Takes the groups' uplinks and policies. An uplink that is one no more keeps its program:
+    /// Takes the groups' uplinks and policies, and the mark by which each is steered. An uplink that is one no more keeps its program:
     /// it counts and changes nothing, and `cleanup` takes it off.
-    pub fn want(&mut self, topology: &Topology) {
-        self.wanted = topology
+    /// Whether anything else is wanted now.
+    pub fn want(
+        &mut self,
+        topology: &Topology,
+        mark: impl Fn(&BridgeGroup) -> Option<SteeringMark>,
+    ) -> bool {
+        let wanted = topology
             .groups
             .iter()
             .map(|group| {
@@ -57,13 +72,17 @@ impl Attachments {
                     bridge_mac: group.bridge_mac.0,
                     gateway_vlan: group.gateway_vlan,
                 };
-                (Arc::clone(&group.uplink.name), policy)
+                let mark = mark(group);
+                (Arc::clone(&group.uplink.name), Orders { policy, mark })
             })
             .collect();
+        let changed = wanted != self.wanted;
+        self.wanted = wanted;
         // What failed on an interface that is not wanted any more is no problem any more.
         let wanted = &self.wanted;
         self.attached
             .retain(|interface, (_, result)| result.is_ok() || wanted.contains_key(interface));
+        changed
     }
 
     /// Forgets what is not attached any more: the interface was made anew, or somebody detached it.
@@ -91,25 +110,26 @@ impl Attachments {
     pub fn check(&mut self) {
         let Some(hook) = self.hook else { return };
         self.forget_the_lost();
-        for (interface, policy) in &self.wanted {
+        for (interface, orders) in &self.wanted {
             let is_there =
-                matches!(self.attached.get(interface), Some((there, Ok(_))) if there == policy);
+                matches!(self.attached.get(interface), Some((there, Ok(_))) if there == orders);
             if is_there || self.under_way.contains_key(interface) {
                 continue;
             }
             let options = AttachOptions {
                 interface: interface.to_string(),
                 hook,
-                policy: Some(*policy),
+                policy: Some(orders.policy),
                 tag: self.tag,
+                steering_mark: orders.mark.map(SteeringMark::get),
                 bpffs: self.bpffs.clone(),
                 clsact: false,
             };
-            let (interface, policy) = (Arc::clone(interface), *policy);
-            self.under_way.insert(Arc::clone(&interface), policy);
+            let (interface, orders) = (Arc::clone(interface), *orders);
+            self.under_way.insert(Arc::clone(&interface), orders);
             self.tasks.spawn_blocking(move || {
                 let result = attach(&options);
-                (interface, policy, result)
+                (interface, orders, result)
             });
         }
     }
@@ -124,9 +144,9 @@ impl Attachments {
         let (mut failed, mut any) = (Vec::new(), false);
         while !self.under_way.is_empty() {
             match self.finished().await {
-                (interface, policy, Err(error)) => {
+                (interface, orders, Err(error)) => {
                     self.under_way.remove(&interface);
-                    failed.push((interface, policy, error));
+                    failed.push((interface, orders, error));
                 }
                 attached => {
                     any = true;
@@ -134,11 +154,11 @@ impl Attachments {
                 }
             }
         }
-        for (interface, policy, error) in failed {
+        for (interface, orders, error) in failed {
             if !any {
                 return Err(error);
             }
-            self.note((interface, policy, Err(error)));
+            self.note((interface, orders, Err(error)));
         }
         Ok(())
     }
@@ -158,7 +178,7 @@ impl Attachments {
     }
 
     /// Keeps what an attempt came to.
-    pub fn note(&mut self, (interface, policy, result): Outcome) {
+    pub fn note(&mut self, (interface, orders, result): Outcome) {
         self.under_way.remove(&interface);
         match &result {
             Ok(attached) => {
@@ -177,13 +197,13 @@ impl Attachments {
         if wanted.is_none() && result.is_err() {
             return;
         }
-        let outdated = wanted.is_some_and(|it| *it != policy);
+        let outdated = wanted.is_some_and(|it| *it != orders);
         self.attached.insert(
             interface,
-            (policy, result.map_err(|error| super::chain(&error))),
+            (orders, result.map_err(|error| super::chain(&error))),
         );
         if outdated {
-            // The address or the VLAN changed meanwhile.
+            // The address, the VLAN or the mark changed meanwhile.
             self.check();
         }
     }
@@ -206,8 +226,9 @@ impl Attachments {
         let statuses = self
             .attached
             .iter()
-            .map(|(interface, (_, result))| DatapathStatus {
+            .map(|(interface, (orders, result))| DatapathStatus {
                 interface: interface.to_string(),
+                steering_mark: orders.mark.filter(|_| result.is_ok()),
                 mode: result.as_ref().ok().map(|attached| attached.mode),
                 error: result.as_ref().err().cloned(),
                 warnings: match result {
@@ -223,13 +244,16 @@ impl Attachments {
 mod tests {
     use super::*;
 
-    const POLICY: Policy = Policy {
-        bridge_mac: [2, 0, 0, 0, 0, 1],
-        gateway_vlan: None,
+    const ORDERS: Orders = Orders {
+        policy: Policy {
+            bridge_mac: [2, 0, 0, 0, 0, 1],
+            gateway_vlan: None,
+        },
+        mark: None,
     };
 
     fn attachments(wanted: &[&str]) -> Attachments {
-        let wanted = wanted.iter().map(|it| (Arc::from(*it), POLICY));
+        let wanted = wanted.iter().map(|it| (Arc::from(*it), ORDERS));
         Attachments {
             hook: Some(Hook::Tc),
             tag: None,
@@ -247,7 +271,7 @@ mod tests {
         let error = AttachError::NoInterface {
             interface: interface.to_owned(),
         };
-        (interface.into(), POLICY, Err(error))
+        (interface.into(), ORDERS, Err(error))
     }
 
     #[test]
@@ -255,7 +279,7 @@ mod tests {
         let mut attachments = attachments(&["eth0"]);
         attachments.note(failed("eth0"));
         assert_eq!(attachments.status().len(), 1);
-        attachments.want(&Topology::default());
+        attachments.want(&Topology::default(), |_| None);
         assert_eq!(attachments.status().len(), 0);
         attachments.note(failed("eth0"));
         assert_eq!(attachments.status().len(), 0, "it was under way");

@@ -6,7 +6,7 @@ use crate::{
     datapath::Hook,
     mirror::Settings,
     ovsdb::{Remote, TlsFiles},
-    plan::{Gates, Install},
+    plan::{Gates, Install, SteeringMark},
     sources::SourceConfig,
     statics::{self, StrategySetting},
 };
@@ -28,6 +28,8 @@ pub struct AgentConfig {
     pub hook: Option<Hook>,
     /// The skb mark's base value, where frames are tagged.
     pub tag: Option<u32>,
+    /// The mark by which frames are steered; `None` = by their headers.
+    pub steering_mark: Option<SteeringMark>,
     /// How often what is installed is compared with what is wanted, whatever the events say.
     pub check_interval: Duration,
     /// How the mirror behaves.

@@ -153,7 +153,9 @@ impl<S: Switch> Bridge<'_, S> {
     async fn compare_flows(&self, plan: &BridgePlan) -> Result<FlowChanges, SteeringError> {
         let ours = self.dump_flows(Some(COOKIE)).await?;
         let difference = plan::diff(&plan.flows, &ours);
-        if difference.add.is_empty() {
+        // By mark another's steering flows would stand beside ours, not in their place.
+        let may_stand_beside = plan.flows.iter().any(|it| plan::usual_place(it).is_some());
+        if difference.add.is_empty() && !may_stand_beside {
             return Ok(difference);
         }
         let all = self.dump_flows(None).await?;

@@ -26,6 +26,7 @@ use super::{
     database_locks::lock_name,
     databases::Databases,
     lock::NodeLock,
+    marking::{Marks, refuse_unmarkable},
     mirroring::Mirrors,
     model::Model,
     node_bindings::{News, NodeBindings},
@@ -36,8 +37,10 @@ use super::{
 use crate::{
     openflow::NativeSwitch,
     ovsdb::{Batch, Event},
+    plan::{NoMark, SteeringMark},
     rows::Database,
     sources::SourceEnded,
+    topology::BridgeGroup,
 };
 
 /// By bridge: the source's name and the number of followers.
@@ -76,8 +79,12 @@ pub async fn run(
     model.check_uplinks()?;
     let switch = NativeSwitch::new(&config.connection.ovs_run_directory);
     super::managed::refuse_managed(&model, &config, &switch).await?;
+    refuse_unmarkable(&model, &config)?;
     let mut attachments = Attachments::new(&config);
-    attachments.want(model.topology());
+    let marks = Marks::of(&config, state.paused());
+    attachments.want(model.topology(), |group| {
+        marks.of_group(&model, group).ok()?
+    });
     attachments.attach_first().await?;
 
     let wanted = desired_of(&model, &config, state.paused());
@@ -117,6 +124,7 @@ pub async fn run(
         sources: Sources::new(),
         calls,
         state,
+        unmarked: BTreeMap::new(),
         silenced: BTreeSet::new(),
         _lock: lock,
     };
@@ -162,6 +170,8 @@ struct Driver {
     sources: Sources,
     calls: mpsc::Receiver<Call>,
     state: StateFile,
+    /// Bridges that are steered by headers though a mark is wanted, as it was last logged.
+    unmarked: BTreeMap<Arc<str>, NoMark>,
     /// Bridges that are left to somebody who steers there: nothing is mirrored for them.
     silenced: BTreeSet<Arc<str>>,
     _lock: NodeLock,
@@ -369,7 +379,8 @@ impl Driver {
         for skipped in &topology.skipped {
             tracing::debug!(object = %skipped.object, reason = %skipped.reason, "takes no part");
         }
-        self.attachments.want(topology);
+        self.note_unmarked();
+        self.mark();
         self.attachments.check();
         if let Err(error) = self.state.set_sources(self.model.incumbents().clone()) {
             tracing::warn!(error = %super::chain(&error), "sources not kept for the next start");
@@ -377,8 +388,49 @@ impl Driver {
         self.carry_out();
     }
 
-    /// Tells mirrors, static rows and bridges what is wanted of them.
+    /// Says which bridges cannot be steered by mark, once each.
+    fn note_unmarked(&mut self) {
+        let groups = self.model.topology().groups.iter();
+        let reasons = groups.filter_map(|group| {
+            let reason = self.mark_for(group).err()?;
+            Some((Arc::clone(&group.bridge), reason))
+        });
+        let now: BTreeMap<_, _> = reasons.collect();
+        for (bridge, reason) in &now {
+            if self.unmarked.get(bridge) != Some(reason) {
+                tracing::warn!(%bridge, %reason, "steering by headers, not by mark");
+            }
+        }
+        for bridge in self.unmarked.keys() {
+            if !now.contains_key(bridge) {
+                tracing::info!(%bridge, "nothing is in the way of steering by mark any more");
+            }
+        }
+        self.unmarked = now;
+    }
+
+    /// The mark by which a group is steered.
+    fn mark_for(&self, group: &BridgeGroup) -> Result<Option<SteeringMark>, NoMark> {
+        let marks = Marks::of(&self.config, self.state.paused());
+        marks.of_group(&self.model, group)
+    }
+
+    /// Has frames marked where, and only where, a flow of ours takes the mark off again.
+    fn mark(&mut self) {
+        let marks = Marks::of(&self.config, self.state.paused());
+        let (model, silenced) = (&self.model, &self.silenced);
+        let changed = self.attachments.want(model.topology(), |group| {
+            let active = !silenced.contains(&group.bridge);
+            marks.of_group(model, group).ok()?.filter(|_| active)
+        });
+        if changed {
+            self.attachments.check();
+        }
+    }
+
+    /// Tells mirrors, static rows, programs and bridges what is wanted of them.
     fn carry_out(&mut self) {
+        self.mark();
         let paused = self.state.paused();
         let steering = self.config.gates.steering() && !paused;
         if let Some(nodes) = &mut self.nodes {
@@ -422,7 +474,7 @@ fn desired_of(model: &Model, config: &AgentConfig, paused: bool) -> Desired {
     if paused {
         model.unsteered()
     } else {
-        model.desired(config.gates, config.install)
+        model.desired(config.gates, config.install, config.steering_mark)
     }
 }
 

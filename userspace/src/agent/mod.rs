@@ -12,6 +12,7 @@ mod driver;
 pub mod lock;
 
 pub mod managed;
+pub mod marking;
 pub mod mirroring;
 pub mod model;
 pub mod node_bindings;
@@ -27,7 +28,7 @@ use std::fmt::Write as _;
 pub use config::{AgentConfig, Connection, NodeConfig};
 pub use driver::run;
 
-use crate::{datapath::AttachError, topology::SkipReason};
+use crate::{datapath::AttachError, plan::NoMark, topology::SkipReason};
 
 /// Why the agent could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +68,14 @@ pub enum AgentError {
     /// A bridge is not for the flows that were asked for.
     #[error(transparent)]
     Steering(#[from] converge::SteeringError),
+    /// A bridge is not for steering by mark.
+    #[error("bridge {bridge} cannot be steered by mark, use `--match header`: {reason}")]
+    NoMark {
+        /// The bridge.
+        bridge: String,
+        /// Why not.
+        reason: NoMark,
+    },
     /// A task that should last has ended.
     #[error("{0} task has ended")]
     TaskEnded(&'static str),

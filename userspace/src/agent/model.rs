@@ -13,9 +13,9 @@ use super::{
 use crate::{
     ids::OfPort,
     ovsdb::Change,
-    plan::{BridgePlan, Gates, Install, plan},
+    plan::{self, BridgePlan, Gates, Install, NoMark, SteeringMark, plan},
     rows::{Applied, Rows, Table},
-    topology::{self, Incumbents, Place, SkipReason, Topology},
+    topology::{self, BridgeGroup, Incumbents, Place, SkipReason, Topology},
 };
 
 /// The rows, and what follows from them.
@@ -96,16 +96,36 @@ impl Model {
     }
 
     /// What is wanted of every bridge: the groups' plans, and nothing of ours on the others.
+    ///
+    /// With a mark, uplinks are steered by it, where their bridges allow that.
     #[must_use]
-    pub fn desired(&self, gates: Gates, install: Install) -> Desired {
+    pub fn desired(&self, gates: Gates, install: Install, mark: Option<SteeringMark>) -> Desired {
         let alone = install == Install::Complete;
         self.plans(alone, |bridge| {
             let group = self.topology.group(bridge);
             group.map_or_else(
                 || BridgePlan::empty(bridge),
-                |group| plan(group, gates, install),
+                |group| {
+                    let plan = plan(group, gates, install);
+                    match self.mark_for(group, mark) {
+                        Ok(Some(mark)) => plan.by_mark(group, mark),
+                        Ok(None) | Err(_) => plan,
+                    }
+                },
             )
         })
+    }
+
+    /// The mark by which a group's uplink is steered; `None` = by headers, as is wanted.
+    ///
+    /// # Errors
+    /// Says why it is steered by headers although a mark is wanted.
+    pub fn mark_for(
+        &self,
+        group: &BridgeGroup,
+        wanted: Option<SteeringMark>,
+    ) -> Result<Option<SteeringMark>, NoMark> {
+        plan::mark_for(group, self.topology.hardware_offload, wanted)
     }
 
     /// Nothing of ours on any bridge.

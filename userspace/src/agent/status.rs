@@ -9,6 +9,7 @@ use crate::{
     datapath::Mode,
     mirror,
     ovsdb::LockState,
+    plan::{NoMark, SteeringMark},
     topology::{BridgeGroup, Skipped},
 };
 
@@ -70,15 +71,23 @@ pub struct GroupStatus {
     pub bridge_mac: crate::ids::Mac,
     /// The external-ingress ports' names, the uplink first.
     pub external_ingress_ports: Vec<String>,
+    /// The mark by which the uplink is steered; `None` = by the frames' headers.
+    pub steering_mark: Option<SteeringMark>,
+    /// Why it is steered by headers though a mark is wanted.
+    pub no_mark: Option<String>,
     /// The gateway router that sees neighbour traffic.
     pub source: String,
     /// The gateway routers that get copies of its bindings.
     pub followers: Vec<String>,
 }
 
-impl From<&BridgeGroup> for GroupStatus {
-    fn from(group: &BridgeGroup) -> Self {
+impl GroupStatus {
+    /// A group, with what it is steered by.
+    #[must_use]
+    pub fn new(group: &BridgeGroup, mark: Result<Option<SteeringMark>, NoMark>) -> Self {
         Self {
+            steering_mark: mark.as_ref().ok().copied().flatten(),
+            no_mark: mark.err().map(|reason| reason.to_string()),
             bridge: group.bridge.to_string(),
             bridge_mac: group.bridge_mac,
             external_ingress_ports: group
@@ -102,6 +111,8 @@ pub struct DatapathStatus {
     pub interface: String,
     /// How the program runs; `None` = it is not attached.
     pub mode: Option<Mode>,
+    /// The mark that it gives frames to steer; `None` = it marks none.
+    pub steering_mark: Option<SteeringMark>,
     /// Why it is not attached.
     pub error: Option<String>,
     /// What its counters cannot see.

@@ -27,7 +27,7 @@ pub use translation::{DatapathPorts, LOOKUP_LIMIT, Step, Translation, Visit};
 
 use crate::{
     ids::Mac,
-    plan::BridgePlan,
+    plan::{BridgePlan, is_steering},
     rows::Rows,
     topology::{BridgeGroup, Topology},
 };
@@ -124,7 +124,7 @@ pub fn left_out(topology: &Topology, rows: &Rows) -> Vec<BridgeAudit> {
 #[must_use]
 pub fn is_steered(observed: &Observed) -> bool {
     let mut flows = observed.flows.iter();
-    flows.any(|it| rules::is_steering(&it.flow))
+    flows.any(|it| is_steering(&it.flow))
 }
 
 /// The frames to measure, of the families that the group has: a unicast ARP reply, a unicast

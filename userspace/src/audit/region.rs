@@ -31,6 +31,7 @@ impl Region {
         Some(Self {
             fields: Match {
                 in_port: meet(own.in_port, matches.in_port)?,
+                pkt_mark: meet(own.pkt_mark, matches.pkt_mark)?,
                 dl_vlan: meet(own.dl_vlan, matches.dl_vlan)?,
                 dl_src: meet(own.dl_src, matches.dl_src)?,
                 dl_dst,
@@ -58,6 +59,7 @@ impl Region {
         let texts = |text: &str| own.other.contains(text) || self.is_within(text);
         protocol
             && is_met(own.in_port, matches.in_port)
+            && is_met(own.pkt_mark, matches.pkt_mark)
             && is_met(own.dl_vlan, matches.dl_vlan)
             && is_met(own.dl_src, matches.dl_src)
             && is_met(own.dl_dst, matches.dl_dst)

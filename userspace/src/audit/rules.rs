@@ -12,14 +12,9 @@ use crate::{
         Action, Flow, FlowKey, Port, Protocol,
         unixctl::{FdbEntry, FdbPort},
     },
-    plan::{BridgePlan, COOKIE, STEERING_PRIORITY, StaticFdb},
+    plan::{BridgePlan, COOKIE, StaticFdb, is_steering},
     topology::{BridgeGroup, GatewayRouter},
 };
-
-/// Whether a flow is one of those that steer, by table and priority.
-pub(super) const fn is_steering(flow: &Flow) -> bool {
-    flow.table == 0 && flow.priority == STEERING_PRIORITY
-}
 
 /// Flows of the plan that are not installed, and steering flows that do something else. Whose an
 /// installed flow is does not matter: a manager may well ship the design itself.

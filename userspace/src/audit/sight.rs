@@ -6,7 +6,7 @@ use neighsteer_common::Decision;
 use serde::Serialize;
 
 use super::{PortNames, Translation, translation::Step};
-use crate::{openflow::Port, plan::STEERING_PRIORITY, topology::BridgeGroup};
+use crate::{openflow::Port, plan::is_steering_priority, topology::BridgeGroup};
 
 /// A gateway router, or a network behind another patch port, that a frame gets to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -188,5 +188,5 @@ pub fn disagreements(
 }
 
 fn is_steering(step: &Step) -> bool {
-    step.table == 0 && step.priority == Some(STEERING_PRIORITY)
+    step.table == 0 && step.priority.is_some_and(is_steering_priority)
 }

@@ -79,7 +79,7 @@ impl Bridge {
     /// Leaves the steering flows alone.
     pub(super) fn keep_steering(&mut self) {
         let flows = &mut self.observed.flows;
-        flows.retain(|it| crate::audit::rules::is_steering(&it.flow));
+        flows.retain(|it| crate::plan::is_steering(&it.flow));
     }
 
     /// Adds flows in the syntax of ovs-ofctl(8).

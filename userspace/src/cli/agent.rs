@@ -9,6 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     connection::{BpffsArgs, ConnectionArgs, StateArgs},
+    matching::MatchArgs,
     nodes::NodeArgs,
     output::{Finding, Output},
 };
@@ -56,6 +57,9 @@ pub struct AgentArgs {
         help_heading = "Feature gates"
     )]
     pub flows: Install,
+    /// By what frames are steered
+    #[command(flatten)]
+    pub matching: MatchArgs,
     /// Print what would be written, and write nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -153,6 +157,17 @@ impl AgentArgs {
             self.tag.is_none() || matches!(self.datapath, HookArg::Tc),
             "--tag needs --datapath tc: elsewhere frames have no mark"
         );
+        let steering_mark = self.matching.mark();
+        if let Some(mark) = steering_mark {
+            anyhow::ensure!(
+                self.tag.is_none(),
+                "--tag and --match mark do not go together: both would set a frame's one mark"
+            );
+            anyhow::ensure!(
+                matches!(self.datapath, HookArg::Tc),
+                "--match mark needs --datapath tc, which gives frames the mark {mark}"
+            );
+        }
         let hook = match self.datapath {
             HookArg::Tc => Some(Hook::Tc),
             HookArg::Xdp => Some(Hook::Xdp),
@@ -171,6 +186,7 @@ impl AgentArgs {
             bpffs: self.bpffs.bpffs.clone(),
             hook,
             tag: self.tag,
+            steering_mark,
             check_interval: Duration::from_secs(self.check_interval),
             mirror: self.mirror.settings(),
             node_addresses: self.node_address.iter().copied().collect(),

@@ -15,14 +15,14 @@ use super::{
 };
 use crate::{
     audit::{
-        self, BridgeAudit, DatapathPorts, LOOKUP_LIMIT, Lookups, Observed, PortNames, Translation,
-        probes, sights,
+        self, BridgeAudit, DatapathPorts, LOOKUP_LIMIT, Lookups, Observed, PortNames, TrafficKind,
+        Translation, probes, sights,
     },
     openflow::{
         NativeSwitch, Switch as _,
         unixctl::{UnixCtl, UnixCtlSession},
     },
-    plan::{Gates, Install, plan},
+    plan::{Gates, Install, SteeringMark, mark_of, plan},
     rows::Rows,
     topology::{BridgeGroup, Topology},
 };
@@ -76,10 +76,14 @@ pub async fn run(args: &AuditArgs, output: &mut Output<'_>) -> anyhow::Result<Fi
     let mut audits = Vec::with_capacity(groups.len());
     for group in groups {
         let observed = observe(group, model.rows(), &switch, &mut control).await?;
-        let lookups = measure(group, &observed.names, &mut control).await?;
+        let mark = mark_of(observed.flows.iter().map(|it| &it.flow), group);
+        let lookups = measure(group, &observed.names, mark, &mut control).await?;
         // Complete, whoever has installed it: the rules of the design are the same beside a manager,
         // which brings all but the steering flows.
-        let plan = plan(group, gates, Install::Complete);
+        let mut plan = plan(group, gates, Install::Complete);
+        if let Some(mark) = mark {
+            plan = plan.by_mark(group, mark);
+        }
         audits.push(audit::audit(group, &plan, &observed, lookups));
     }
     audits.extend(left_out);
@@ -130,16 +134,20 @@ pub(super) async fn observe(
     })
 }
 
-/// Translates the frames that are measured, as if they came in by the uplink.
+/// Translates the frames that are measured, as if they came in by the uplink and the datapath had
+/// marked those that it would.
 async fn measure(
     group: &BridgeGroup,
     names: &PortNames,
+    mark: Option<SteeringMark>,
     control: &mut UnixCtlSession,
 ) -> anyhow::Result<Vec<Lookups>> {
     let mut measured = Vec::new();
     for (kind, frame) in probes(group) {
         let port = group.uplink.ofport.to_string();
-        let translation = translate(control, &group.bridge, &port, &frame).await?;
+        let is_steered = matches!(kind, TrafficKind::UnicastArp | TrafficKind::UnicastNa);
+        let mark = mark.filter(|_| is_steered);
+        let translation = translate(control, &group.bridge, &port, mark, &frame).await?;
         let translation = translation.with_names(names, &DatapathPorts::default());
         let sights = sights(group, names, &translation);
         measured.push(Lookups {
@@ -153,15 +161,18 @@ async fn measure(
     Ok(measured)
 }
 
-/// What Open vSwitch would do with a frame. Without `-generate` it does nothing of it.
+/// What Open vSwitch would do with a frame, which has a mark or none. Without `-generate` it does
+/// nothing of it.
 pub(super) async fn translate(
     control: &mut UnixCtlSession,
     bridge: &str,
     in_port: &str,
+    mark: Option<SteeringMark>,
     frame: &[u8],
 ) -> anyhow::Result<Translation> {
     let hex: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
-    let in_port = format!("in_port={in_port}");
+    let mark = mark.map_or_else(String::new, |mark| format!(",pkt_mark={mark}"));
+    let in_port = format!("in_port={in_port}{mark}");
     let text = control
         .call("ofproto/trace", &[bridge, &in_port, &hex])
         .await

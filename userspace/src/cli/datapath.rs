@@ -96,6 +96,7 @@ pub fn attach(args: &AttachArgs, json: bool, output: &mut dyn Write) -> anyhow::
         hook: args.hook,
         policy: args.policy.policy(),
         tag: args.tag,
+        steering_mark: None,
         bpffs: args.bpffs.clone(),
         clsact: args.clsact,
     })?;

@@ -5,10 +5,11 @@ mod tests;
 
 use std::io::{self, Write};
 
+use super::matching::MatchArgs;
 use crate::{
     openflow::{Flow, FlowChanges, InstalledFlow, Switch, SwitchError},
-    plan::{BridgePlan, COOKIE, Gates, Install, diff, plan},
-    topology::Topology,
+    plan::{BridgePlan, COOKIE, Gates, Install, NoMark, diff, mark_for, plan},
+    topology::{BridgeGroup, Topology},
 };
 
 /// The flags of `neighsteer flows`.
@@ -27,6 +28,9 @@ pub struct FlowsArgs {
     /// bridge
     #[arg(long, value_name = "SET", default_value_t)]
     pub flows: Install,
+    /// By what frames are steered
+    #[command(flatten)]
+    pub matching: MatchArgs,
     /// Compare with what is installed: + is missing, - is to go, ! is another owner's in its place
     /// (exit code 1 where they differ)
     #[arg(long)]
@@ -43,6 +47,14 @@ pub enum FlowsError {
         bridge: String,
         /// What was left out of the topology, and why.
         skipped: Vec<String>,
+    },
+    /// The bridge is not for steering by mark.
+    #[error("bridge {bridge} cannot be steered by mark: {reason}")]
+    NoMark {
+        /// The bridge.
+        bridge: String,
+        /// Why not.
+        reason: NoMark,
     },
     /// The bridge could not be asked.
     #[error("cannot compare with what is installed")]
@@ -125,12 +137,22 @@ fn plans(
     topology: &Topology,
     gates: Gates,
 ) -> Result<Vec<BridgePlan>, FlowsError> {
+    let plan = |group: &BridgeGroup| {
+        let plan = plan(group, gates, args.flows);
+        match mark_for(group, topology.hardware_offload, args.matching.mark()) {
+            Ok(None) => Ok(plan),
+            Ok(Some(mark)) => Ok(plan.by_mark(group, mark)),
+            Err(reason) => Err(FlowsError::NoMark {
+                bridge: group.bridge.to_string(),
+                reason,
+            }),
+        }
+    };
     let Some(bridge) = &args.bridge else {
-        let groups = topology.groups.iter();
-        return Ok(groups.map(|group| plan(group, gates, args.flows)).collect());
+        return topology.groups.iter().map(plan).collect();
     };
     match topology.group(bridge) {
-        Some(group) => Ok(vec![plan(group, gates, args.flows)]),
+        Some(group) => Ok(vec![plan(group)?]),
         None => Err(FlowsError::NoGroup {
             bridge: bridge.clone(),
             skipped: topology.skipped.iter().map(ToString::to_string).collect(),

@@ -11,6 +11,7 @@ pub mod connection;
 pub mod datapath;
 pub mod flows;
 mod live;
+pub mod matching;
 pub mod nodes;
 pub mod output;
 pub mod pause;

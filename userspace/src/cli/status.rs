@@ -115,6 +115,14 @@ fn problems(status: &serde_json::Value) -> Vec<String> {
             ));
         }
     }
+    for (_, group) in objects(status, "groups") {
+        if let Some(reason) = group.get("no_mark").and_then(serde_json::Value::as_str) {
+            problems.push(format!(
+                "bridge {} is steered by headers, not by mark: {reason}",
+                text(group, "bridge")
+            ));
+        }
+    }
     let steers = !is_false(status, "steering_gate") && !is_true(status, "paused");
     if steers && objects(status, "groups").next().is_none() {
         problems.push(
@@ -165,12 +173,19 @@ fn print(status: &serde_json::Value, output: &mut Output<'_>) -> anyhow::Result<
     ))?;
     for (_, group) in objects(status, "groups") {
         output.line(format_args!(
-            "bridge {} ({}): source {}, {} followers, {} external-ingress ports",
+            "bridge {} ({}): source {}, {} followers, {} external-ingress ports{}",
             text(group, "bridge"),
             text(group, "bridge_mac"),
             text(group, "source"),
             text(group, "followers"),
-            text(group, "external_ingress_ports")
+            text(group, "external_ingress_ports"),
+            match group
+                .get("steering_mark")
+                .and_then(serde_json::Value::as_str)
+            {
+                Some(mark) => format!(", steered by mark {mark}"),
+                None => String::new(),
+            }
         ))?;
     }
     for (_, datapath) in objects(status, "datapath") {

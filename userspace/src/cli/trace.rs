@@ -23,6 +23,7 @@ use crate::{
         NativeSwitch, Port,
         unixctl::{UnixCtl, UnixCtlSession},
     },
+    plan::mark_of,
     topology::BridgeGroup,
 };
 
@@ -140,7 +141,10 @@ async fn trace(
         Port::Number(number) => number.to_string(),
         Port::Local => "LOCAL".to_owned(),
     };
-    let translation = translate(control, &group.bridge, &port, frame).await?;
+    // What the datapath on the uplink would do to it.
+    let mark = mark_of(observed.flows.iter().map(|it| &it.flow), group)
+        .filter(|_| in_port == Port::Number(group.uplink.ofport) && verdict.decision.is_steered());
+    let translation = translate(control, &group.bridge, &port, mark, frame).await?;
     let translation = translation.with_names(&observed.names, datapath);
     let sights = sights(group, &observed.names, &translation);
     let question = Question {
@@ -153,6 +157,7 @@ async fn trace(
     Ok(Report {
         bridge: group.bridge.clone(),
         in_port: observed.names.name(in_port),
+        mark,
         frame: frame.iter().map(|byte| format!("{byte:02x}")).collect(),
         classifier: verdict.into(),
         disagreements: disagreements(question, &translation, &sights),

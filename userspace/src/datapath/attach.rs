@@ -80,6 +80,9 @@ pub struct AttachOptions {
     pub policy: Option<Policy>,
     /// Sets `skb->mark` of ARP and NDP to this number plus the decision's (tc only).
     pub tag: Option<u32>,
+    /// Sets `skb->mark` of frames to steer to this number, and of no others (tc only; not with a
+    /// tag): what flows steer by.
+    pub steering_mark: Option<u32>,
     /// Where bpffs is, or is to be mounted: [`pins::DEFAULT_BPFFS`].
     pub bpffs: PathBuf,
     /// Takes clsact although the kernel has TCX.
@@ -169,7 +172,8 @@ pub fn attach_object(options: &AttachOptions, object: &[u8]) -> Result<Attached,
 
     let pinned = pins.counters();
     let kept = pinned.exists().then_some(pinned.as_path());
-    let settings = Settings::new(Direction::Ingress, options.policy.as_ref(), options.tag);
+    let settings = Settings::new(Direction::Ingress, options.policy.as_ref(), options.tag)
+        .with_steering_mark(options.steering_mark);
     let mut ebpf = load::load(object, &settings, kept)?;
     let counters = ebpf.take_map(abi::COUNTERS).ok_or(AttachError::Missing {
         name: abi::COUNTERS,

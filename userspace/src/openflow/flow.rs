@@ -59,6 +59,8 @@ pub enum Action {
     Normal,
     /// To every port but the ingress and the no-flood ones.
     Flood,
+    /// Gives the frame another mark (`skb->mark`); 0 takes it off.
+    SetPktMark(u32),
     /// Any action that this program reads but never writes, as ovs-ofctl prints it.
     Other(Box<str>),
 }
@@ -70,6 +72,7 @@ impl fmt::Display for Action {
             Self::Output(Port::Local) => f.write_str("LOCAL"),
             Self::Normal => f.write_str("NORMAL"),
             Self::Flood => f.write_str("FLOOD"),
+            Self::SetPktMark(mark) => write!(f, "set_field:{mark:#x}->pkt_mark"),
             Self::Other(text) => f.write_str(text),
         }
     }

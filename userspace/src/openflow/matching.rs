@@ -41,6 +41,8 @@ impl Protocol {
 pub struct Match {
     /// The port by which it came in.
     pub in_port: Option<Port>,
+    /// The mark that the host's network stack gave it (`skb->mark`), in full.
+    pub pkt_mark: Option<u32>,
     /// The VLAN of the outermost tag, 1..=4095.
     pub dl_vlan: Option<u16>,
     /// The Ethernet source.
@@ -74,6 +76,7 @@ impl fmt::Display for Match {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut list = List { f, any: false };
         list.field("in_port=", self.in_port)?;
+        list.field("pkt_mark=", self.pkt_mark.map(|mark| format!("{mark:#x}")))?;
         list.field("dl_vlan=", self.dl_vlan)?;
         list.field("dl_src=", self.dl_src)?;
         list.field("dl_dst=", self.dl_dst)?;

@@ -191,6 +191,7 @@ fn parse_match(fields: &[(&str, &str, &str)]) -> Match {
                     | (Some(0x86dd), Some(Protocol::Ipv6 | Protocol::Icmp6))
             ),
             "in_port" => set(&mut matches.in_port, parse_port(value)),
+            "pkt_mark" => set(&mut matches.pkt_mark, read_number(value)),
             "dl_vlan" => set(&mut matches.dl_vlan, read_number(value)),
             "dl_src" | "eth_src" => set(&mut matches.dl_src, value.parse().ok()),
             "dl_dst" | "eth_dst" => set(&mut matches.dl_dst, value.parse().ok()),
@@ -234,6 +235,17 @@ fn parse_action(text: &str) -> Action {
     match output {
         _ if output.eq_ignore_ascii_case("NORMAL") => Action::Normal,
         _ if output.eq_ignore_ascii_case("FLOOD") => Action::Flood,
-        _ => Action::Other(text.into()),
+        _ => set_pkt_mark(text).map_or_else(|| Action::Other(text.into()), Action::SetPktMark),
     }
+}
+
+/// The whole mark, as `dump-flows` prints it from OpenFlow 1.5 on or for 1.0 to 1.2, in this order.
+fn set_pkt_mark(text: &str) -> Option<u32> {
+    let newer = text
+        .strip_prefix("set_field:")
+        .and_then(|it| it.strip_suffix("->pkt_mark"));
+    let older = text
+        .strip_prefix("load:")
+        .and_then(|it| it.strip_suffix("->NXM_NX_PKT_MARK[]"));
+    read_number(newer.or(older)?)
 }

@@ -5,6 +5,7 @@ mod design;
 mod gates;
 mod install;
 mod legacy;
+mod mark;
 mod others;
 mod ports;
 #[cfg(test)]
@@ -15,12 +16,15 @@ use std::{collections::BTreeSet, sync::Arc};
 pub use design::STEERING_PRIORITY;
 pub use gates::{GateError, Gates};
 pub use install::{Install, ParseInstallError};
+pub use mark::{
+    MarkError, NoMark, SteeringMark, SteeringMatch, UNMARKED_PRIORITY, mark_for, mark_of,
+};
 pub use others::{ManagerFlows, foreign_gate, manager_flows};
 pub use ports::{PortChanges, StaticFdb, port_changes};
 
 use crate::{
     ids::OfPort,
-    openflow::{self, Cookie, Flow, FlowChanges, InstalledFlow},
+    openflow::{self, Cookie, Flow, FlowChanges, FlowKey, InstalledFlow},
     topology::{BridgeGroup, IngressPort},
 };
 
@@ -146,10 +150,38 @@ fn followers(group: &BridgeGroup) -> BTreeSet<OfPort> {
 
 /// What to write so that the installed flows become the desired ones. `installed` may hold the
 /// flows of others: they are left alone. Another's catch-all serves as well as ours: it is not among
-/// [`FlowChanges::foreign`].
+/// [`FlowChanges::foreign`]. Another's steering flows are, also where ours for the same headers are at
+/// [`UNMARKED_PRIORITY`].
 #[must_use]
 pub fn diff(desired: &[Flow], installed: &[InstalledFlow]) -> FlowChanges {
     let mut changes = openflow::diff(COOKIE, desired, installed.iter().map(|it| &it.flow));
     changes.foreign.retain(|flow| !design::is_catch_all(flow));
+    let places: BTreeSet<FlowKey> = desired.iter().filter_map(usual_place).collect();
+    if !places.is_empty() {
+        let foreign = installed.iter().map(|it| &it.flow);
+        let foreign = foreign.filter(|it| it.cookie != COOKIE && places.contains(&it.key()));
+        changes.foreign.extend(foreign.cloned());
+    }
     changes
+}
+
+/// Where others that steer have the flow that a flow of ours was lowered from.
+#[must_use]
+pub fn usual_place(flow: &Flow) -> Option<FlowKey> {
+    (flow.table == 0 && flow.priority == UNMARKED_PRIORITY).then(|| FlowKey {
+        priority: STEERING_PRIORITY,
+        ..flow.key()
+    })
+}
+
+/// Whether a flow is at a priority of those that steer.
+#[must_use]
+pub const fn is_steering(flow: &Flow) -> bool {
+    flow.table == 0 && is_steering_priority(flow.priority)
+}
+
+/// Whether a flow of table 0 with this priority is one of those that steer.
+#[must_use]
+pub const fn is_steering_priority(priority: u16) -> bool {
+    matches!(priority, STEERING_PRIORITY | UNMARKED_PRIORITY)
 }

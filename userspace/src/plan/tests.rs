@@ -8,12 +8,12 @@ use crate::{
     topology::tests::{Network, Node},
 };
 
-fn on() -> Gates {
+pub(super) fn on() -> Gates {
     Gates::new(true, true).unwrap()
 }
 
 /// The group of `breth0` with two followers (3 and 4), and with changes to it.
-fn group(change: impl Fn(&mut Network), secondary: &[i64]) -> BridgeGroup {
+pub(super) fn group(change: impl Fn(&mut Network), secondary: &[i64]) -> BridgeGroup {
     let node = Node::with_two_followers(change, secondary.iter().copied());
     node.topology().group("breth0").unwrap().clone()
 }

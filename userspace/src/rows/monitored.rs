@@ -109,7 +109,7 @@ impl Table {
     #[must_use]
     pub const fn columns(self) -> &'static [&'static str] {
         match self {
-            Self::OpenVSwitch => &["external_ids"],
+            Self::OpenVSwitch => &["external_ids", "other_config"],
             Self::Bridge => &[
                 "name",
                 "ports",

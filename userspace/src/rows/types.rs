@@ -15,6 +15,8 @@ pub type StringMap = BTreeMap<Arc<str>, Arc<str>>;
 pub struct OpenVSwitch {
     /// `system-id`, `ovn-bridge-mappings` and much else.
     pub external_ids: StringMap,
+    /// `hw-offload`.
+    pub other_config: StringMap,
 }
 
 /// Bridge of the Open_vSwitch database.
@@ -139,6 +141,7 @@ impl FromRow for OpenVSwitch {
     fn from_row(row: &Row) -> Result<Self, RowError> {
         Ok(Self {
             external_ids: row.string_map("external_ids")?,
+            other_config: row.string_map("other_config")?,
         })
     }
 }

@@ -303,8 +303,11 @@ impl<'a> Builder<'a> {
     }
 
     fn finish(self, chassis: Option<Arc<str>>, groups: Vec<BridgeGroup>) -> Topology {
+        let roots = self.rows.open_vswitch.values();
+        let mut settings = roots.filter_map(|root| root.other_config.get("hw-offload"));
         Topology {
             chassis,
+            hardware_offload: settings.any(|value| &**value == "true"),
             groups,
             skipped: self.skipped.into_iter().collect(),
         }

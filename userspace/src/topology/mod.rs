@@ -36,6 +36,9 @@ pub type Incumbents = BTreeMap<Arc<str>, Arc<str>>;
 pub struct Topology {
     /// This node's chassis name (`external_ids:system-id`).
     pub chassis: Option<Arc<str>>,
+    /// Whether the hardware may forward frames that Open vSwitch has a flow for
+    /// (`other_config:hw-offload`).
+    pub hardware_offload: bool,
     /// One group a bridge, by bridge name.
     pub groups: Vec<BridgeGroup>,
     /// What was left out, and why.

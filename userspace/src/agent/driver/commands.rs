@@ -56,7 +56,11 @@ impl Driver {
             pid: std::process::id(),
             steering_gate: self.config.gates.steering(),
             databases: self.statuses.clone(),
-            groups: topology.groups.iter().map(GroupStatus::from).collect(),
+            groups: topology
+                .groups
+                .iter()
+                .map(|group| GroupStatus::new(group, self.mark_for(group)))
+                .collect(),
             skipped: topology.skipped.clone(),
             datapath: self.attachments.status(),
             steering: statuses.values().cloned().collect(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     openflow::{Flow, FlowEvent, FlowKey, Match, PortEvent, Protocol},
-    plan::{BridgePlan, COOKIE},
+    plan::{BridgePlan, COOKIE, STEERING_PRIORITY, UNMARKED_PRIORITY},
 };
 
 /// What has come since the last look, added up.
@@ -34,7 +34,7 @@ impl News {
                     Some(ours) if flow.cookie == COOKIE => self.lose(key, ours),
                     // Somebody's flow that stood where ours should is gone.
                     Some(_) => self.look = true,
-                    None => {}
+                    None => self.look |= flow.cookie != COOKIE && is_usual_place(wanted, key),
                 }
             }
             FlowEvent::Added(flow) | FlowEvent::Modified(flow) => {
@@ -48,7 +48,7 @@ impl News {
                     Some(_) => {
                         self.lost.remove(&key);
                     }
-                    None => self.look |= flow.cookie == COOKIE,
+                    None => self.look |= flow.cookie == COOKIE || is_usual_place(wanted, key),
                 }
             }
             FlowEvent::Paused => {}
@@ -75,22 +75,36 @@ impl News {
     }
 }
 
-/// What a watch must cover so that it tells of all flows that these can collide with: ARP and
-/// ICMPv6 where all are of these kinds, else everything.
+/// Whether a flow of ours for the same headers is wanted one priority lower, for frames without a
+/// mark: whoever has one here steers.
+fn is_usual_place(wanted: &BTreeMap<FlowKey, Flow>, key: FlowKey) -> bool {
+    let is_usual = key.priority == STEERING_PRIORITY;
+    let lowered = FlowKey {
+        priority: UNMARKED_PRIORITY,
+        ..key
+    };
+    is_usual && wanted.contains_key(&lowered)
+}
+
+/// What a watch must cover so that it tells of all flows that these can collide with: ARP, ICMPv6
+/// and marked frames where all are of these kinds, else everything.
 #[must_use]
 pub(super) fn cover(flows: &[Flow]) -> Vec<Match> {
-    let kinds: BTreeSet<Option<Protocol>> = flows.iter().map(|it| it.matches.protocol).collect();
-    let narrow = kinds
-        .iter()
-        .all(|kind| matches!(kind, Some(Protocol::Arp | Protocol::Icmp6)));
-    if !narrow {
-        return Vec::new();
-    }
-    let of = |protocol| Match {
-        protocol,
+    let kinds = flows.iter().map(|flow| Match {
+        pkt_mark: flow.matches.pkt_mark,
+        protocol: flow.matches.protocol,
         ..Match::default()
+    });
+    let kinds: BTreeSet<Match> = kinds.collect();
+    let is_narrow = |kind: &Match| match kind.protocol {
+        Some(protocol) => matches!(protocol, Protocol::Arp | Protocol::Icmp6),
+        None => kind.pkt_mark.is_some(),
     };
-    kinds.into_iter().map(of).collect()
+    if kinds.iter().all(is_narrow) {
+        kinds.into_iter().collect()
+    } else {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]
@@ -162,6 +176,21 @@ mod tests {
     }
 
     #[test]
+    fn whoever_steers_by_headers_above_ours_for_unmarked_frames_is_looked_at() {
+        let ours = flow(&OURS.replace("priority=52", "priority=51"));
+        let wanted = BTreeMap::from([(ours.key(), ours)]);
+        let theirs = flow(&OURS.replace("0x6e65696768737472", "0xdeff105"));
+        for event in [FlowEvent::Added(theirs.clone()), FlowEvent::Deleted(theirs)] {
+            let mut news = News::default();
+            news.flow(&wanted, &event);
+            assert!(news.look && news.lost.is_empty(), "{event:?}");
+        }
+        let mut news = News::default();
+        news.flow(&wanted, &FlowEvent::Deleted(flow(OURS)));
+        assert!(news.is_empty(), "it was ours, of steering by headers");
+    }
+
+    #[test]
     fn flows_of_others_in_other_places_mean_nothing() {
         let theirs = flow("cookie=0xdeff105, priority=11, table=0, in_port=1, arp, actions=NORMAL");
         let news = after(&[FlowEvent::Added(theirs.clone()), FlowEvent::Deleted(theirs)]);
@@ -203,6 +232,8 @@ mod tests {
         let arp = flow(OURS);
         let validation = flow("priority=9, table=0, in_port=3, actions=drop");
         assert_eq!(cover(std::slice::from_ref(&arp)).len(), 1);
+        let marked = flow("priority=52, table=0, in_port=1, pkt_mark=0x52, actions=NORMAL");
+        assert_eq!(cover(&[arp.clone(), marked]).len(), 2);
         assert_eq!(cover(&[arp, validation]), Vec::<Match>::new());
     }
 }

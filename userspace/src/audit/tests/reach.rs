@@ -184,7 +184,7 @@ fn a_steering_flow_below_conntrack_does_not_shadow_what_is_behind_it() {
     let mut bridge = unsteered();
     bridge.install(&legacy("", true));
     let steering = bridge.plan.flows.iter();
-    let steering = steering.filter(|flow| crate::audit::rules::is_steering(flow));
+    let steering = steering.filter(|flow| crate::plan::is_steering(flow));
     let low = steering.map(|flow| {
         let mut flow = flow.clone();
         flow.priority = 49;

@@ -70,9 +70,10 @@ pub(super) async fn dry_run(
     let paused = state.paused();
     let switch = NativeSwitch::new(&config.connection.ovs_run_directory);
     agent::managed::refuse_managed(&model, config, &switch).await?;
+    agent::marking::refuse_unmarkable(&model, config)?;
     let desired = match paused {
         true => model.unsteered(),
-        false => model.desired(config.gates, config.install),
+        false => model.desired(config.gates, config.install, config.steering_mark),
     };
     let mut report = DryRun {
         paused,

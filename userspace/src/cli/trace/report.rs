@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::{
     audit::{Disagreement, LOOKUP_LIMIT, Sight, Step, Translation, Visit},
     openflow::Cookie,
-    plan::COOKIE,
+    plan::{COOKIE, SteeringMark},
 };
 
 /// One frame, as `--output json` prints it.
@@ -21,6 +21,8 @@ pub(super) struct Report {
     pub(super) bridge: Arc<str>,
     /// The port that the frame comes in by.
     pub(super) in_port: Arc<str>,
+    /// The mark that the datapath gives it there; `None` = it gives none.
+    pub(super) mark: Option<SteeringMark>,
     /// The frame, in hex.
     pub(super) frame: String,
     /// What the classifier says.
@@ -55,7 +57,12 @@ impl Report {
     pub(super) fn print(&self, all: bool, out: &mut (dyn Write + Send)) -> io::Result<()> {
         let bytes = self.frame.len() / 2;
         let (bridge, port) = (&self.bridge, &self.in_port);
-        writeln!(out, "frame       {bytes} bytes into {bridge} by {port}")?;
+        let mark = self.mark.map(|mark| format!(", marked {mark}"));
+        let mark = mark.unwrap_or_default();
+        writeln!(
+            out,
+            "frame       {bytes} bytes into {bridge} by {port}{mark}"
+        )?;
         let Classified {
             kind,
             decision,

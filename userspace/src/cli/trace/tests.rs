@@ -39,6 +39,7 @@ fn report(decision_of: &[u8]) -> Report {
     Report {
         bridge: group.bridge.clone(),
         in_port: group.uplink.name.clone(),
+        mark: None,
         frame: decision_of
             .iter()
             .map(|byte| format!("{byte:02x}"))

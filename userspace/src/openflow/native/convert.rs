@@ -59,6 +59,7 @@ pub(super) fn fields(matches: &Match) -> Result<Vec<Oxm>, UnwritableFlow> {
     }
     let mut fields = Vec::new();
     fields.extend(matches.in_port.map(|port| Oxm::InPort(number(port))));
+    fields.extend(matches.pkt_mark.map(Oxm::PktMark));
     fields.extend(matches.dl_dst.map(Oxm::EthDst));
     fields.extend(matches.dl_src.map(Oxm::EthSrc));
     fields.extend(matches.protocol.map(|protocol| {
@@ -100,6 +101,7 @@ fn instructions(actions: &[Action]) -> Result<Vec<Instruction>, UnwritableFlow> 
             Action::Output(port) => number(*port),
             Action::Normal => PortNumber::NORMAL,
             Action::Flood => PortNumber::FLOOD,
+            Action::SetPktMark(mark) => return Ok(wire::Action::SetField(Oxm::PktMark(*mark))),
             Action::Other(part) => {
                 return Err(UnwritableFlow {
                     part: part.to_string(),
@@ -167,6 +169,7 @@ fn matching(fields: &[Oxm]) -> Match {
     for field in fields {
         let known = match field {
             Oxm::InPort(number) => set(&mut matches.in_port, port(*number)),
+            Oxm::PktMark(mark) => set(&mut matches.pkt_mark, Some(*mark)),
             Oxm::EthDst(mac) => set(&mut matches.dl_dst, Some(*mac)),
             Oxm::EthSrc(mac) => set(&mut matches.dl_src, Some(*mac)),
             Oxm::EthType(_) => matches.protocol.is_some() || keyword.is_some(),
@@ -218,6 +221,9 @@ fn action(action: &wire::Action) -> Action {
                 }
             }
         }
+    }
+    if let wire::Action::SetField(Oxm::PktMark(mark)) = *action {
+        return Action::SetPktMark(mark);
     }
     Action::Other(text::action(action).into())
 }

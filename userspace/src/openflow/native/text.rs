@@ -36,6 +36,7 @@ pub(super) fn protocol_keyword(
 pub(super) fn field(field: &Oxm) -> String {
     match field {
         Oxm::InPort(port) => format!("in_port={port}"),
+        Oxm::PktMark(mark) => format!("pkt_mark={mark:#x}"),
         Oxm::EthDst(mac) => format!("dl_dst={mac}"),
         Oxm::EthSrc(mac) => format!("dl_src={mac}"),
         Oxm::EthType(ethertype) => format!("dl_type={ethertype:#06x}"),

@@ -182,6 +182,7 @@ prop_compose! {
                 any_port().prop_map(Action::Output),
                 Just(Action::Normal),
                 Just(Action::Flood),
+                any::<u32>().prop_map(Action::SetPktMark),
             ],
             0..5,
         ),

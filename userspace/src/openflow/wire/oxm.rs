@@ -17,6 +17,8 @@ pub const VLAN_PRESENT: u16 = 0x1000;
 const MATCH_OXM: u16 = 1;
 
 const IN_PORT: u32 = basic(0, 4);
+/// `NXM_NX_PKT_MARK`, of Nicira's second class: OpenFlow has no field of its own.
+const PKT_MARK: u32 = 0x0001 << 16 | 33 << 9 | 4;
 const ETH_DST: u32 = basic(3, 6);
 const ETH_SRC: u32 = basic(4, 6);
 const ETH_TYPE: u32 = basic(5, 2);
@@ -38,6 +40,8 @@ const fn basic(field: u32, length: u32) -> u32 {
 pub enum Oxm {
     /// The port by which it came in.
     InPort(PortNumber),
+    /// The packet mark of Linux (`skb->mark`).
+    PktMark(u32),
     /// The Ethernet destination.
     EthDst(Mac),
     /// The Ethernet source.
@@ -105,6 +109,7 @@ impl Oxm {
         let mut body = reader.inner("a match field", length)?;
         Ok(match header {
             IN_PORT => Self::InPort(PortNumber(body.u32()?)),
+            PKT_MARK => Self::PktMark(body.u32()?),
             ETH_DST => Self::EthDst(Mac(body.array()?)),
             ETH_SRC => Self::EthSrc(Mac(body.array()?)),
             ETH_TYPE => Self::EthType(body.u16()?),
@@ -127,6 +132,10 @@ impl Oxm {
             Self::InPort(port) => {
                 to.put_u32(IN_PORT);
                 to.put_u32(port.0);
+            }
+            Self::PktMark(mark) => {
+                to.put_u32(PKT_MARK);
+                to.put_u32(*mark);
             }
             Self::EthDst(mac) => {
                 to.put_u32(ETH_DST);

@@ -59,30 +59,42 @@ fn render(text: &mut String, title: &str, plan: &BridgePlan) {
 
 /// The cases of one set of flows: families, and on the default network's bridge the number of
 /// secondary localnet ports.
-fn cases(gates: Gates, install: Install, vlan: i64) -> (String, String) {
+fn cases(
+    gates: Gates,
+    install: Install,
+    mark: Option<SteeringMark>,
+    vlan: i64,
+) -> (String, String) {
+    let plan = |group: &BridgeGroup| match mark {
+        Some(mark) => plan(group, gates, install).by_mark(group, mark),
+        None => plan(group, gates, install),
+    };
     let (mut default, mut uplink) = (String::new(), String::new());
     for (family, addresses) in FAMILIES {
         for count in 0..=SECONDARY.len() {
             let group = default_group(addresses, vlan, &SECONDARY[..count]);
             let title = format!("{family}, {count} secondary");
-            render(&mut default, &title, &plan(&group, gates, install));
+            render(&mut default, &title, &plan(&group));
         }
         let group = uplink_group(addresses, vlan);
-        render(&mut uplink, family, &plan(&group, gates, install));
+        render(&mut uplink, family, &plan(&group));
     }
     (default, uplink)
 }
 
 #[test]
 fn each_set_of_flows_is_as_it_was_reviewed() {
+    let mark = Some(SteeringMark::DEFAULT);
     let sets = [
-        ("overlay_on", on(), Install::Overlay),
-        ("complete_on", on(), Install::Complete),
-        ("complete_off", Gates::default(), Install::Complete),
+        ("overlay_on", on(), Install::Overlay, None),
+        ("complete_on", on(), Install::Complete, None),
+        ("complete_off", Gates::default(), Install::Complete, None),
+        ("overlay_mark", on(), Install::Overlay, mark),
+        ("complete_mark", on(), Install::Complete, mark),
     ];
-    for (set, gates, install) in sets {
+    for (set, gates, install, mark) in sets {
         for (suffix, vlan) in VLANS {
-            let (default, uplink) = cases(gates, install, vlan);
+            let (default, uplink) = cases(gates, install, mark, vlan);
             insta::assert_snapshot!(format!("default_{set}{suffix}"), default);
             insta::assert_snapshot!(format!("uplink_{set}{suffix}"), uplink);
         }

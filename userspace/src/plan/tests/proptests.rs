@@ -89,6 +89,10 @@ fn any_set() -> impl Strategy<Value = (Gates, Install)> {
     )
 }
 
+fn any_mark() -> impl Strategy<Value = SteeringMark> {
+    any::<u32>().prop_filter_map("taken", |mark| SteeringMark::new(mark).ok())
+}
+
 /// The group with everything that is a list in another order.
 fn permuted() -> impl Strategy<Value = (BridgeGroup, BridgeGroup)> {
     any_group().prop_flat_map(|group| {
@@ -169,5 +173,60 @@ proptest! {
         prop_assert_eq!(keys.len(), flows.len());
         prop_assert!(flows.iter().all(|flow| flow.cookie == COOKIE));
         prop_assert_eq!(diff(&flows, &installed(&flows)), FlowChanges::default());
+    }
+
+    #[test]
+    fn by_mark_the_uplinks_header_flows_are_those_of_header_steering_one_priority_lower(
+        group in any_group(),
+        (gates, install) in any_set(),
+        mark in any_mark(),
+    ) {
+        let by_header = plan(&group, gates, install);
+        let by_mark = by_header.clone().by_mark(&group, mark);
+        let uplink = Some(group.uplink.ofport.into());
+        let lowered = by_header.flows.iter().map(|flow| {
+            let lower = is_steering(flow) && flow.matches.in_port == uplink;
+            let priority = if lower { UNMARKED_PRIORITY } else { flow.priority };
+            Flow { priority, ..flow.clone() }
+        });
+        let lowered: BTreeSet<String> = lowered.map(|it| it.to_string()).collect();
+        let (marked, others): (Vec<&Flow>, Vec<&Flow>) =
+            by_mark.flows.iter().partition(|it| it.matches.pkt_mark.is_some());
+        let others: BTreeSet<String> = others.into_iter().map(ToString::to_string).collect();
+        prop_assert_eq!(others, lowered);
+        // One flow, whose actions are those of each header flow once the mark is off.
+        prop_assert_eq!(marked.len(), usize::from(gates.steering()));
+        for flow in marked {
+            prop_assert_eq!(flow.matches.in_port, uplink);
+            prop_assert_eq!(&flow.actions[0], &Action::SetPktMark(0));
+            let unmarked = by_mark.flows.iter().filter(|it| it.priority == UNMARKED_PRIORITY);
+            for unmarked in unmarked {
+                prop_assert_eq!(&flow.actions[1..], &unmarked.actions[..]);
+            }
+        }
+        prop_assert_eq!(by_mark.no_flood, by_header.no_flood);
+        prop_assert_eq!(by_mark.static_fdb, by_header.static_fdb);
+    }
+
+    #[test]
+    fn a_plan_by_mark_reads_back_and_knows_others_that_steer(
+        group in any_group(),
+        install in prop_oneof![Just(Install::Overlay), Just(Install::Complete)],
+        mark in any_mark(),
+    ) {
+        let by_header = plan(&group, on(), install);
+        let by_mark = by_header.clone().by_mark(&group, mark);
+        prop_assert_eq!(diff(&by_mark.flows, &installed(&by_mark.flows)), FlowChanges::default());
+        let keys: BTreeSet<FlowKey> = by_mark.flows.iter().map(Flow::key).collect();
+        prop_assert_eq!(keys.len(), by_mark.flows.len());
+        prop_assert_eq!(mark_of(&by_mark.flows, &group), Some(mark));
+        let mut there = installed(&by_mark.flows);
+        let mut theirs = installed(&by_header.flows);
+        theirs.retain(|it| is_steering(&it.flow));
+        theirs.iter_mut().for_each(|it| it.flow.cookie = Cookie(0xdef_f105));
+        let count = theirs.len();
+        there.retain(|it| !theirs.iter().any(|that| that.flow.key() == it.flow.key()));
+        there.extend(theirs);
+        prop_assert_eq!(foreign_gate(&by_mark, &there).len(), count);
     }
 }

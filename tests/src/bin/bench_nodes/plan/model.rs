@@ -195,6 +195,7 @@ fn rows(followers: u16) -> Rows {
     let ids = [("system-id", CHASSIS), ("ovn-bridge-mappings", &*mappings)];
     let row = OpenVSwitch {
         external_ids: ids.map(|(key, value)| (key.into(), value.into())).into(),
+        other_config: [].into(),
     };
     maker.rows.open_vswitch.insert(root, row);
     maker.rows

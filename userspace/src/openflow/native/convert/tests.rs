@@ -14,6 +14,7 @@ fn any_port() -> impl Strategy<Value = Port> {
 fn any_match() -> impl Strategy<Value = Match> {
     let frame = (
         option::of(any_port()),
+        option::of(any::<u32>()),
         option::of(1u16..=4095),
         option::of(any::<[u8; 6]>().prop_map(Mac)),
         option::of(any::<[u8; 6]>().prop_map(Mac)),
@@ -32,8 +33,12 @@ fn any_match() -> impl Strategy<Value = Match> {
         option::of(any::<u128>()),
     );
     (frame, inside).prop_map(
-        |((in_port, dl_vlan, dl_src, dl_dst), (protocol, arp_op, arp_tpa, kind, target))| Match {
+        |(
+            (in_port, pkt_mark, dl_vlan, dl_src, dl_dst),
+            (protocol, arp_op, arp_tpa, kind, target),
+        )| Match {
             in_port,
+            pkt_mark,
             dl_vlan,
             dl_src,
             dl_dst,
@@ -51,7 +56,8 @@ fn any_flow() -> impl Strategy<Value = Flow> {
     let action = prop_oneof![
         any_port().prop_map(Action::Output),
         Just(Action::Normal),
-        Just(Action::Flood)
+        Just(Action::Flood),
+        any::<u32>().prop_map(Action::SetPktMark)
     ];
     let actions = proptest::collection::vec(action, 0..6);
     (any::<(u64, u8, u16)>(), any_match(), actions).prop_map(

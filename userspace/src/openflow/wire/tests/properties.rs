@@ -5,6 +5,7 @@ use super::*;
 fn oxm() -> impl Strategy<Value = Oxm> {
     prop_oneof![
         any::<u32>().prop_map(|port| Oxm::InPort(PortNumber(port))),
+        any::<u32>().prop_map(Oxm::PktMark),
         any::<[u8; 6]>().prop_map(|mac| Oxm::EthDst(Mac(mac))),
         any::<[u8; 6]>().prop_map(|mac| Oxm::EthSrc(Mac(mac))),
         any::<u16>().prop_map(Oxm::EthType),
