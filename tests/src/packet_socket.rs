@@ -8,7 +8,8 @@ use std::{
 use nix::{
     errno::Errno,
     sys::socket::{
-        AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, sendto, socket,
+        AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, sendto, setsockopt,
+        socket, sockopt,
     },
 };
 
@@ -39,6 +40,15 @@ impl PacketSocket {
             SockProtocol::EthAll,
         )?;
         Ok(Self { socket, address })
+    }
+
+    /// Gives every frame that is sent from now on a mark (`skb->mark`), which a veth pair within one
+    /// network namespace keeps.
+    ///
+    /// # Errors
+    /// Without CAP_NET_ADMIN.
+    pub fn set_mark(&self, mark: u32) -> io::Result<()> {
+        setsockopt(&self.socket, sockopt::Mark, &mark).map_err(Into::into)
     }
 
     /// Sends a frame; says whether it left: the queue of a veth pair may be full.

@@ -8,7 +8,7 @@ use neighsteer::{
         Cookie, NativeSwitch, Switch as _,
         unixctl::{UnixCtl, UnixCtlSession},
     },
-    plan::{self, BridgePlan, Gates, Install},
+    plan::{self, BridgePlan, Gates, Install, SteeringMark},
     topology::{AgeThreshold, BridgeGroup, GatewayRouter, IngressPort},
 };
 use neighsteer_tests::{
@@ -40,6 +40,8 @@ pub enum Flows {
 #[derive(Clone, Debug)]
 pub struct Bridge {
     pub flows: Flows,
+    /// By which the uplink is steered; `None` = by headers.
+    pub mark: Option<SteeringMark>,
     pub group: BridgeGroup,
 }
 
@@ -91,7 +93,24 @@ impl Bridge {
             ipv6: true,
             node_addresses: vec![NODE_IP.into(), NODE_IP6.into()],
         };
-        Self { flows, group }
+        Self {
+            flows,
+            mark: None,
+            group,
+        }
+    }
+
+    /// The same bridge under another name, steered by mark.
+    pub fn by_mark(&self, mark: SteeringMark) -> Self {
+        let name = format!("m{}", self.name());
+        let group = &self.group;
+        let source = group.source.network.as_deref();
+        let secondary = u16::try_from(group.secondary.len()).unwrap();
+        let vlan = group.gateway_vlan.is_some();
+        Self {
+            mark: Some(mark),
+            ..Self::new(&name, self.flows, source, vlan, secondary)
+        }
     }
 
     pub fn name(&self) -> &str {
@@ -143,7 +162,11 @@ impl Bridge {
             Flows::GateOff => (Gates::default(), Install::Complete),
             Flows::Today => return None,
         };
-        Some(plan::plan(&self.group, gates, install))
+        let plan = plan::plan(&self.group, gates, install);
+        Some(match self.mark {
+            Some(mark) => plan.by_mark(&self.group, mark),
+            None => plan,
+        })
     }
 }
 
@@ -283,12 +306,24 @@ impl Lab {
         in_port: OfPort,
         frame: &[u8],
     ) -> (Trace, Receivers) {
-        let arguments = [
-            "--names",
-            bridge.name(),
-            &format!("in_port={in_port}"),
-            &hex(frame),
-        ];
+        let in_port = format!("in_port={in_port}");
+        self.trace_flow(bridge, &in_port, frame).await
+    }
+
+    /// The same of a frame that comes in by the uplink with the bridge's mark.
+    pub async fn trace_marked(&mut self, bridge: &Bridge, frame: &[u8]) -> (Trace, Receivers) {
+        let (uplink, mark) = (bridge.group.uplink.ofport, bridge.mark.unwrap());
+        let flow = format!("in_port={uplink},pkt_mark={mark}");
+        self.trace_flow(bridge, &flow, frame).await
+    }
+
+    async fn trace_flow(
+        &mut self,
+        bridge: &Bridge,
+        flow: &str,
+        frame: &[u8],
+    ) -> (Trace, Receivers) {
+        let arguments = ["--names", bridge.name(), flow, &hex(frame)];
         let text = self
             .session
             .call("ofproto/trace", &arguments)

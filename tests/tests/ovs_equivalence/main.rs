@@ -4,6 +4,7 @@
 mod bridges;
 mod generated;
 mod manager;
+mod marked;
 
 use std::time::{Duration, Instant};
 

@@ -5,6 +5,9 @@ use std::ops::AddAssign;
 /// What a test prints, on a line of its own, when the machine cannot run it.
 const SKIPPED: &str = "SKIPPED: ";
 
+/// How the rows of a table begin.
+const TABLE: &str = "| ";
+
 /// How many tests ended how.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -34,7 +37,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// Takes a line; gives back what of it to show. The output of tests that passed is not shown,
-    /// but for the reason of a skip.
+    /// but for the reason of a skip and tables of what was measured.
     pub(crate) fn read<'a>(&mut self, line: &'a str) -> Option<&'a str> {
         match line {
             "successes:" => {
@@ -60,7 +63,7 @@ impl Reader {
             self.counted = true;
             self.skipped += 1;
         }
-        skipped.then_some(line)
+        (skipped || line.starts_with(TABLE)).then_some(line)
     }
 
     /// The sum so far.
