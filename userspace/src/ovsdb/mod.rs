@@ -8,6 +8,7 @@ mod backoff;
 pub mod cache;
 mod client;
 mod connection;
+pub mod details;
 mod driver;
 mod error;
 mod link;

@@ -1,32 +1,22 @@
 //! Finds the row that a refused transaction failed for.
 
 use super::batch::{Batch, RowWrite};
+use crate::ovsdb::details::identical_values;
 
 impl Batch {
     /// The positions of the operations that the details of an error speak of; empty where they name
-    /// none. OVSDB reports a broken index for the transaction, not for an operation: the values are only
-    /// in the text (ovsdb/transaction.c, "identical values").
+    /// none.
     #[must_use]
     pub fn blame(&self, details: &str) -> Vec<usize> {
-        let values = details
-            .split_once("identical values (")
-            .and_then(|(_, rest)| rest.split_once(") for index"))
-            .map(|(values, _)| values);
-        let Some(values) = values else {
+        let Some(values) = identical_values(details) else {
             return Vec::new();
-        };
-        // As ovsdb prints them: quoted unless it reads as a word.
-        let values = values.replace(" and ", ", ");
-        let names = |text: &str| {
-            let mut values = values.split(", ");
-            values.any(|value| value.trim_matches('"') == text)
         };
         let operations = self.operations.iter().enumerate();
         operations
             .filter(|(_, operation)| {
                 matches!(operation.write, RowWrite::Insert { .. })
-                    && names(&operation.port)
-                    && names(&operation.ip.to_string())
+                    && values.contains(&*operation.port)
+                    && values.contains(&*operation.ip.to_string())
             })
             .map(|(position, _)| position)
             .collect()
