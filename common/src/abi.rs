@@ -8,17 +8,19 @@
 
 use core::mem::{align_of, offset_of, size_of};
 
-use crate::{Decision, Kind, Policy};
+use crate::{Check, Decision, Kind, NodeAddresses, Notes, Policy, Validate};
 
 /// The version of everything in this module, part of the pins' path.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Name of the counters' map.
 pub const COUNTERS: &str = "COUNTERS";
+/// Name of the map of failed checks.
+pub const CHECKS: &str = "CHECKS";
 /// Name of the settings' global; it holds the version, so that an object of another one is told by
 /// not having it.
-pub const SETTINGS: &str = "SETTINGS_V2";
-const _: () = assert!(VERSION == 2, "the settings' name holds the version");
+pub const SETTINGS: &str = "SETTINGS_V3";
+const _: () = assert!(VERSION == 3, "the settings' name holds the version");
 /// Name of the program for tc ingress.
 pub const TC_INGRESS: &str = "tc_ingress";
 /// Name of the program for XDP.
@@ -29,6 +31,8 @@ pub const XDP_INGRESS: &str = "xdp_ingress";
 pub const COUNTERS_MAX_ENTRIES: usize = 512;
 /// The most keys that one interface and direction can have.
 pub const KEYS_PER_INTERFACE: usize = (Kind::ALL.len() - 1) * Decision::ALL.len();
+/// How many interfaces and directions the map of failed checks has room for.
+pub const CHECKS_MAX_ENTRIES: usize = 64;
 
 /// Which way the counted frames go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -96,7 +100,90 @@ pub struct CounterValue {
     pub last_seen_ns: u64,
 }
 
-/// Read-only settings of one load. All zero: no policy, no tag, ingress.
+/// Whose failed checks an entry counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct CheckKey {
+    /// Index of the interface, in the network namespace that the program runs in.
+    pub interface_index: u32,
+    /// A [`Direction`].
+    pub direction: u8,
+    /// Zero.
+    pub reserved: [u8; 3],
+}
+
+/// One CPU's share of the frames that failed a check, each by the [`Check`] of the note of its name;
+/// a frame that failed several is counted in each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct CheckCounts {
+    /// [`Notes::HOP_LIMIT_NOT_255`].
+    pub hop_limit_not_255: u64,
+    /// [`Notes::CODE_NOT_ZERO`].
+    pub code_not_zero: u64,
+    /// [`Notes::TOO_SHORT`].
+    pub too_short: u64,
+    /// [`Notes::MULTICAST_TARGET`].
+    pub multicast_target: u64,
+    /// [`Notes::FRAGMENTED_NDP`].
+    pub fragmented_ndp: u64,
+    /// [`Notes::SENDER_MAC_DIFFERS`].
+    pub sender_mac_differs: u64,
+    /// [`Notes::ODD_SENDER`].
+    pub odd_sender: u64,
+    /// [`Notes::NODE_ADDRESS_ANNOUNCED`].
+    pub node_address_announced: u64,
+    /// Frames that were dropped, each once.
+    pub dropped: u64,
+}
+
+impl CheckCounts {
+    /// The frames that failed a check.
+    #[must_use]
+    pub const fn failed(&self, check: Check) -> u64 {
+        match check {
+            Check::HopLimit => self.hop_limit_not_255,
+            Check::Code => self.code_not_zero,
+            Check::Length => self.too_short,
+            Check::Target => self.multicast_target,
+            Check::Fragment => self.fragmented_ndp,
+            Check::SenderMac => self.sender_mac_differs,
+            Check::Sender => self.odd_sender,
+            Check::NodeAddress => self.node_address_announced,
+        }
+    }
+
+    /// Counts one frame with these notes.
+    ///
+    /// Without branches, which would each double what the kernel's verifier has to look at.
+    #[inline(always)]
+    pub fn count(&mut self, notes: Notes, dropped: bool) {
+        self.hop_limit_not_255 += notes.bit(Notes::HOP_LIMIT_NOT_255);
+        self.code_not_zero += notes.bit(Notes::CODE_NOT_ZERO);
+        self.too_short += notes.bit(Notes::TOO_SHORT);
+        self.multicast_target += notes.bit(Notes::MULTICAST_TARGET);
+        self.fragmented_ndp += notes.bit(Notes::FRAGMENTED_NDP);
+        self.sender_mac_differs += notes.bit(Notes::SENDER_MAC_DIFFERS);
+        self.odd_sender += notes.bit(Notes::ODD_SENDER);
+        self.node_address_announced += notes.bit(Notes::NODE_ADDRESS_ANNOUNCED);
+        self.dropped += u64::from(dropped);
+    }
+
+    /// Adds another CPU's share.
+    pub const fn add(&mut self, other: &Self) {
+        self.hop_limit_not_255 += other.hop_limit_not_255;
+        self.code_not_zero += other.code_not_zero;
+        self.too_short += other.too_short;
+        self.multicast_target += other.multicast_target;
+        self.fragmented_ndp += other.fragmented_ndp;
+        self.sender_mac_differs += other.sender_mac_differs;
+        self.odd_sender += other.odd_sender;
+        self.node_address_announced += other.node_address_announced;
+        self.dropped += other.dropped;
+    }
+}
+
+/// Read-only settings of one load. All zero: no policy, no tag, ingress, failed checks counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Settings {
@@ -110,27 +197,37 @@ pub struct Settings {
     pub tag_set: u8,
     /// A [`Direction`].
     pub direction: u8,
-    /// Zero.
-    pub reserved: u8,
+    /// A [`Validate`].
+    pub validate: u8,
     /// What the decision's number is added to.
     pub tag: u32,
     /// What `skb->mark` of frames to steer is set to, and of no others; 0 for none.
     pub steering_mark: u32,
+    /// [`Policy::node_addresses`].
+    pub node_addresses: NodeAddresses,
 }
 
 impl Settings {
-    /// Settings for a direction, a policy and a tag, each of the latter two where there is one.
+    /// Settings for a direction, a policy and a tag, each of the latter two where there is one, and
+    /// for what is done about failed checks.
     #[must_use]
-    pub fn new(direction: Direction, policy: Option<&Policy>, tag: Option<u32>) -> Self {
+    pub fn new(
+        direction: Direction,
+        policy: Option<&Policy>,
+        tag: Option<u32>,
+        validate: Validate,
+    ) -> Self {
+        let node_addresses = policy.map_or(NodeAddresses::NONE, |policy| policy.node_addresses);
         Self {
             bridge_mac: policy.map_or([0; 6], |policy| policy.bridge_mac),
             gateway_vlan: policy.and_then(|policy| policy.gateway_vlan).unwrap_or(0),
             policy_set: u8::from(policy.is_some()),
             tag_set: u8::from(tag.is_some()),
             direction: direction as u8,
-            reserved: 0,
+            validate: validate as u8,
             tag: tag.unwrap_or(0),
             steering_mark: 0,
+            node_addresses,
         }
     }
 
@@ -157,6 +254,7 @@ impl Settings {
             } else {
                 Some(self.gateway_vlan)
             },
+            node_addresses: self.node_addresses,
         })
     }
 }
@@ -184,14 +282,18 @@ const _: () = {
     assert!(offset_of!(CounterValue, bytes) == 8);
     assert!(offset_of!(CounterValue, last_seen_ns) == 16);
     assert!(size_of::<ObservedVerdict>() == 16 && align_of::<ObservedVerdict>() == 8);
-    assert!(size_of::<Settings>() == 20 && align_of::<Settings>() == 4);
+    assert!(size_of::<Settings>() == 56 && align_of::<Settings>() == 4);
     assert!(offset_of!(Settings, gateway_vlan) == 6);
     assert!(offset_of!(Settings, policy_set) == 8);
     assert!(offset_of!(Settings, tag_set) == 9);
     assert!(offset_of!(Settings, direction) == 10);
-    assert!(offset_of!(Settings, reserved) == 11);
+    assert!(offset_of!(Settings, validate) == 11);
     assert!(offset_of!(Settings, tag) == 12);
     assert!(offset_of!(Settings, steering_mark) == 16);
+    assert!(offset_of!(Settings, node_addresses) == 20);
+    assert!(size_of::<NodeAddresses>() == 4 + 16 * NodeAddresses::IPV6);
+    assert!(size_of::<CheckKey>() == 8 && align_of::<CheckKey>() == 4);
+    assert!(size_of::<CheckCounts>() == 8 * (Check::ALL.len() + 1));
     assert!(KEYS_PER_INTERFACE <= COUNTERS_MAX_ENTRIES);
 };
 
@@ -201,6 +303,12 @@ unsafe impl aya::Pod for CounterKey {}
 #[cfg(feature = "user")]
 // SAFETY: `repr(C)`, integers only, no padding (asserted above).
 unsafe impl aya::Pod for CounterValue {}
+#[cfg(feature = "user")]
+// SAFETY: `repr(C)`, integers only, no padding (asserted above).
+unsafe impl aya::Pod for CheckKey {}
+#[cfg(feature = "user")]
+// SAFETY: `repr(C)`, integers only, no padding (asserted above).
+unsafe impl aya::Pod for CheckCounts {}
 #[cfg(feature = "user")]
 // SAFETY: `repr(C)`, integers only, no padding (asserted above).
 unsafe impl aya::Pod for Settings {}

@@ -1,6 +1,8 @@
 //! The one classifier.
 
-use crate::{Decision, Frame, Kind, Notes, Verdict, arp, ethernet, ipv6, wire};
+use crate::{
+    Decision, Frame, Kind, NodeAddresses, Notes, Verdict, arp, ethernet, ipv6, node_addresses, wire,
+};
 
 /// What the classifier must know of the bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +11,8 @@ pub struct Policy {
     pub bridge_mac: [u8; 6],
     /// The gateway VLAN ID (1..=4094), if the node has one.
     pub gateway_vlan: Option<u16>,
+    /// The node's own addresses. Who else announces them is noted; no decision depends on it.
+    pub node_addresses: NodeAddresses,
 }
 
 /// Classifies one frame. Without a policy every decision is [`Decision::Undecided`].
@@ -47,6 +51,8 @@ pub struct Recognised {
     kind: Kind,
     notes: Notes,
     vlan_in_frame: u16,
+    /// Where the ARP body or the NDP message begins.
+    message: usize,
 }
 
 impl Recognised {
@@ -55,21 +61,56 @@ impl Recognised {
     pub fn in_frame<F: Frame>(frame: &F) -> Self {
         let mut notes = Notes::default();
         match ethernet::read(frame) {
-            Ok(ethernet) => Self {
-                kind: match ethernet.ethertype {
-                    wire::ETHERTYPE_ARP => arp::read(frame, ethernet.body, &mut notes),
-                    wire::ETHERTYPE_IPV6 => ipv6::read(frame, ethernet.body, &mut notes),
-                    _ => Kind::NotNeighbour,
-                },
-                notes,
-                vlan_in_frame: ethernet.vlan_in_frame,
-            },
+            Ok(ethernet) => {
+                let mut message = ethernet.body;
+                Self {
+                    kind: match ethernet.ethertype {
+                        wire::ETHERTYPE_ARP => arp::read(frame, message, &mut notes),
+                        wire::ETHERTYPE_IPV6 => ipv6::read(frame, &mut message, &mut notes),
+                        _ => Kind::NotNeighbour,
+                    },
+                    notes,
+                    vlan_in_frame: ethernet.vlan_in_frame,
+                    message,
+                }
+            }
             Err(notes) => Self {
                 kind: Kind::NotNeighbour,
                 notes,
                 vlan_in_frame: ethernet::NO_VLAN,
+                message: 0,
             },
         }
+    }
+
+    /// As one number: kind in bits 0..8, VLAN ID in 16..32, notes in 32..48, the message's offset in
+    /// 48..64.
+    ///
+    /// A program that takes the number through a map makes its verifier forget on which of many ways
+    /// it came here, and look at what follows once instead of once for each of them.
+    #[inline(always)]
+    #[must_use]
+    pub const fn pack(self) -> u64 {
+        self.kind as u64
+            | (self.vlan_in_frame as u64) << 16
+            | (self.notes.0 as u64) << 32
+            // Frames are shorter than 64 KiB.
+            | (self.message as u64) << 48
+    }
+
+    /// What [`Self::pack`] made a number of.
+    #[inline(always)]
+    #[must_use]
+    pub const fn unpack(packed: u64) -> Option<Self> {
+        let Some(kind) = Kind::from_number(packed as u8) else {
+            return None;
+        };
+        Some(Self {
+            kind,
+            notes: Notes((packed >> 32) as u16),
+            vlan_in_frame: (packed >> 16) as u16,
+            message: (packed >> 48) as usize,
+        })
     }
 
     /// Whether the frame is ARP or NDP.
@@ -79,12 +120,26 @@ impl Recognised {
         !matches!(self.kind, Kind::NotNeighbour)
     }
 
+    /// Whether the frame is NDP that no flow takes for such, because it is fragmented.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_fragmented_ndp(&self) -> bool {
+        self.notes.contains(Notes::FRAGMENTED_NDP)
+    }
+
     /// Decides about the same frame.
     #[inline(always)]
     pub fn judge<F: Frame>(self, frame: &F, policy: Option<&Policy>) -> Verdict {
         let mut notes = self.notes;
         if self.is_neighbour() && ethernet::source(frame).is_some_and(ethernet::is_odd_sender) {
             notes |= Notes::ODD_SENDER;
+        }
+        if let Some(policy) = policy
+            && !policy.node_addresses.is_empty()
+            && self.is_in_own_vlan(frame, policy)
+            && node_addresses::announced_elsewhere(frame, self.kind, self.message, policy)
+        {
+            notes |= Notes::NODE_ADDRESS_ANNOUNCED;
         }
         Verdict {
             kind: self.kind,
@@ -93,6 +148,19 @@ impl Recognised {
                 None => Decision::Undecided,
             },
             notes,
+        }
+    }
+
+    /// Whether the frame is on the network that the node's addresses are of: in the gateway VLAN, or
+    /// in none where there is no such.
+    #[inline(always)]
+    fn is_in_own_vlan<F: Frame>(&self, frame: &F, policy: &Policy) -> bool {
+        match (
+            ethernet::outer_vlan(frame, self.vlan_in_frame),
+            policy.gateway_vlan,
+        ) {
+            (vlan, Some(gateway_vlan)) => vlan == gateway_vlan,
+            (vlan, None) => vlan == 0 || vlan == ethernet::NO_VLAN,
         }
     }
 

@@ -5,27 +5,38 @@
 
 use crate::{Frame, Kind, Notes, wire};
 
-/// What an IPv6 packet at `offset` is to a flow that matches NDP.
+/// What an IPv6 packet is to a flow that matches NDP. It begins at `offset`, which is left where its
+/// ICMPv6 message begins.
 #[inline(always)]
-pub(crate) fn read<F: Frame>(frame: &F, offset: usize, notes: &mut Notes) -> Kind {
-    let Some(header): Option<[u8; wire::IPV6_HEADER]> = frame.load(offset) else {
+pub(crate) fn read<F: Frame>(frame: &F, offset: &mut usize, notes: &mut Notes) -> Kind {
+    let Some(header): Option<[u8; wire::IPV6_HEADER]> = frame.load(*offset) else {
         *notes |= Notes::TRUNCATED;
         return Kind::NotNeighbour;
     };
     let [_, _, _, _, length0, length1, next, hop_limit, ..] = header;
-    let body = offset + wire::IPV6_HEADER;
+    let body = *offset + wire::IPV6_HEADER;
     let length = usize::from(u16::from_be_bytes([length0, length1]));
     let message = if next == wire::NEXT_ICMPV6 {
-        Message::read(frame.load(body), length, |last| {
-            frame.load::<1>(body + last).is_some()
-        })
+        *offset = body;
+        Message::read(frame.load(body), length, |at| frame.load(body + at))
     } else if is_extension_header(next) {
         let Some(icmpv6) = walk(frame, next, body, notes) else {
             return Kind::NotNeighbour;
         };
+        *offset = icmpv6;
         let length = length.saturating_sub(icmpv6 - body);
-        Message::read(frame.load_computed(icmpv6), length, |last| {
-            frame.load_computed::<1>(icmpv6 + last).is_some()
+        if notes.contains(Notes::FRAGMENTED) {
+            // No flow sees behind a fragment header; whoever puts the packet together must not.
+            if length > 0
+                && let Some([kind]) = frame.load_computed(icmpv6)
+                && !matches!(ndp(kind).0, Kind::NotNeighbour)
+            {
+                *notes |= Notes::FRAGMENTED_NDP;
+            }
+            return Kind::NotNeighbour;
+        }
+        Message::read(frame.load_computed(icmpv6), length, |at| {
+            frame.load_computed(icmpv6 + at)
         })
     } else {
         return Kind::NotNeighbour;
@@ -39,6 +50,9 @@ pub(crate) fn read<F: Frame>(frame: &F, offset: usize, notes: &mut Notes) -> Kin
     }
     if !message.is_complete {
         *notes |= Notes::TOO_SHORT;
+    }
+    if message.has_multicast_target {
+        *notes |= Notes::MULTICAST_TARGET;
     }
     if hop_limit != wire::NDP_HOP_LIMIT {
         *notes |= Notes::HOP_LIMIT_NOT_255;
@@ -63,20 +77,27 @@ const fn is_extension_header(next: u8) -> bool {
     )
 }
 
-/// Walks extension headers from the first one, of type `next` at `offset`, to ICMPv6.
+/// Walks extension headers from the first one, of type `next` at `offset`, to ICMPv6. Behind a
+/// fragment header it goes on where the packet begins there, and notes nothing more.
 #[inline(always)]
 fn walk<F: Frame>(frame: &F, mut next: u8, mut offset: usize, notes: &mut Notes) -> Option<usize> {
     for _ in 0..wire::MAX_EXTENSION_HEADERS {
         // No more of a header is read, as in the kernel: ICMPv6 must follow anyway.
         let Some([following, length]) = frame.load_computed(offset) else {
-            *notes |= Notes::TRUNCATED;
+            if !notes.contains(Notes::FRAGMENTED) {
+                *notes |= Notes::TRUNCATED;
+            }
             return None;
         };
         let length = usize::from(length);
         offset += match next {
             wire::NEXT_FRAGMENT => {
                 *notes |= Notes::FRAGMENTED;
-                return None;
+                let [high, low] = frame.load_computed(offset + 2)?;
+                if u16::from_be_bytes([high, low]) & wire::FRAGMENT_OFFSET_MASK != 0 {
+                    return None;
+                }
+                wire::FRAGMENT_HEADER
             }
             wire::NEXT_AUTHENTICATION => (length + 2) * 4,
             _ => (length + 1) * 8,
@@ -89,8 +110,25 @@ fn walk<F: Frame>(frame: &F, mut next: u8, mut offset: usize, notes: &mut Notes)
             return None;
         }
     }
-    *notes |= Notes::TOO_MANY_EXTENSION_HEADERS;
+    if !notes.contains(Notes::FRAGMENTED) {
+        *notes |= Notes::TOO_MANY_EXTENSION_HEADERS;
+    }
     None
+}
+
+/// The NDP message of an ICMPv6 type, if it is one, and the length of its fixed part (RFC 4861, 4).
+#[inline(always)]
+const fn ndp(icmpv6_type: u8) -> (Kind, usize) {
+    match icmpv6_type {
+        wire::ICMPV6_ROUTER_SOLICITATION => (Kind::RouterSolicitation, 8),
+        wire::ICMPV6_ROUTER_ADVERTISEMENT => (Kind::RouterAdvertisement, 16),
+        wire::ICMPV6_NEIGHBOR_SOLICITATION => (Kind::NeighborSolicitation, 24),
+        wire::ICMPV6_NEIGHBOR_ADVERTISEMENT => {
+            (Kind::NeighborAdvertisement, wire::NDP_ADVERTISEMENT)
+        }
+        wire::ICMPV6_REDIRECT => (Kind::Redirect, 40),
+        _ => (Kind::NotNeighbour, 0),
+    }
 }
 
 /// An ICMPv6 message.
@@ -100,30 +138,33 @@ struct Message {
     code: u8,
     /// Whether all of the type's fixed part is there.
     is_complete: bool,
+    /// Whether it has a target address that is a multicast one.
+    has_multicast_target: bool,
 }
 
 impl Message {
     /// Reads the least that Open vSwitch takes for ICMPv6. `length` is what the IPv6 header says of
-    /// the message, `has` whether the frame holds a byte of it.
+    /// the message, `byte` one byte of it as far as the frame has it.
     #[inline(always)]
     fn read(
         start: Option<[u8; wire::ICMPV6_MIN]>,
         length: usize,
-        has: impl Fn(usize) -> bool,
+        byte: impl Fn(usize) -> Option<[u8; 1]>,
     ) -> Option<Self> {
         let [kind, code, ..] = start?;
-        let (kind, fixed) = match kind {
-            wire::ICMPV6_ROUTER_SOLICITATION => (Kind::RouterSolicitation, 8),
-            wire::ICMPV6_ROUTER_ADVERTISEMENT => (Kind::RouterAdvertisement, 16),
-            wire::ICMPV6_NEIGHBOR_SOLICITATION => (Kind::NeighborSolicitation, 24),
-            wire::ICMPV6_NEIGHBOR_ADVERTISEMENT => (Kind::NeighborAdvertisement, 24),
-            wire::ICMPV6_REDIRECT => (Kind::Redirect, 40),
-            _ => (Kind::NotNeighbour, 0),
-        };
+        let (kind, fixed) = ndp(kind);
+        let is_complete = fixed == 0 || (length >= fixed && byte(fixed - 1).is_some());
+        let has_target = matches!(
+            kind,
+            Kind::NeighborSolicitation | Kind::NeighborAdvertisement
+        );
         Some(Self {
             kind,
             code,
-            is_complete: fixed == 0 || (length >= fixed && has(fixed - 1)),
+            is_complete,
+            has_multicast_target: has_target
+                && is_complete
+                && matches!(byte(wire::NDP_TARGET), Some([wire::IPV6_MULTICAST])),
         })
     }
 }

@@ -1,8 +1,12 @@
 //! Unit tests: frames built by hand here, the corpus and the oracles in the `tests` crate.
 
-use crate::{Bytes, Decision, Kind, Notes, OuterTag, Policy, Verdict, classify, wire};
+use crate::{
+    Bytes, Check, Decision, Kind, NodeAddresses, Notes, OuterTag, Policy, Validate, Verdict,
+    classify, wire,
+};
 
 mod arp;
+mod check;
 mod ndp;
 mod vlan;
 
@@ -21,6 +25,7 @@ fn policy(gateway_vlan: Option<u16>) -> Policy {
     Policy {
         bridge_mac: BRIDGE,
         gateway_vlan,
+        node_addresses: NodeAddresses::NONE,
     }
 }
 
@@ -147,9 +152,18 @@ fn a_packed_verdict_unpacks() {
 fn settings_hold_the_policy_that_they_were_made_of() {
     use crate::abi::{Direction, Settings};
     for gateway_vlan in [None, Some(5)] {
-        let policy = policy(gateway_vlan);
-        let settings = Settings::new(Direction::Ingress, Some(&policy), Some(7));
+        let policy = Policy {
+            node_addresses: NodeAddresses::new(
+                [172, 18, 0, 3].into(),
+                [[0xfd; 16].into(), [0xfe; 16].into()],
+            ),
+            ..policy(gateway_vlan)
+        };
+        let settings = Settings::new(Direction::Ingress, Some(&policy), Some(7), Validate::Drop);
         assert_eq!(settings.policy(), Some(policy));
+        assert_eq!(settings.validate, Validate::Drop as u8);
     }
     assert_eq!(Settings::default().policy(), None);
+    // What plain bpftool and tc load.
+    assert_eq!(Settings::default().validate, Validate::default() as u8);
 }

@@ -73,9 +73,23 @@ impl Kind {
     }
 
     /// The kind of that number in a map key.
+    #[inline(always)]
     #[must_use]
-    pub fn from_number(number: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(number)).copied()
+    pub const fn from_number(number: u8) -> Option<Self> {
+        Some(match number {
+            0 => Self::NotNeighbour,
+            1 => Self::ArpRequest,
+            2 => Self::ArpReply,
+            3 => Self::ArpProbe,
+            4 => Self::ArpAnnouncement,
+            5 => Self::ArpOther,
+            6 => Self::NeighborSolicitation,
+            7 => Self::NeighborAdvertisement,
+            8 => Self::RouterSolicitation,
+            9 => Self::RouterAdvertisement,
+            10 => Self::Redirect,
+            _ => return None,
+        })
     }
 }
 
@@ -183,16 +197,38 @@ impl Notes {
     /// NDP shorter than the fixed part of its type (RFC 4861, 4), by the frame's end or by the IPv6
     /// payload length.
     pub const TOO_SHORT: Self = Self(1 << 5);
-    /// IPv6 fragment, an atomic one too: not NDP to a flow (RFC 6980 forbids NDP in one).
+    /// IPv6 fragment, an atomic one too: not NDP to a flow.
     pub const FRAGMENTED: Self = Self(1 << 6);
     /// More extension headers than [`crate::MAX_EXTENSION_HEADERS`]: whether NDP is behind them was
     /// not looked at.
     pub const TOO_MANY_EXTENSION_HEADERS: Self = Self(1 << 7);
     /// ARP or NDP with a multicast or all-zero Ethernet source or ARP sender hardware address.
     pub const ODD_SENDER: Self = Self(1 << 8);
+    /// Neighbor Solicitation or Advertisement whose target is a multicast address (RFC 4861, 7.1).
+    pub const MULTICAST_TARGET: Self = Self(1 << 9);
+    /// A first or atomic fragment with the type of an NDP message (RFC 6980, 5). A later fragment
+    /// does not say what it is part of.
+    pub const FRAGMENTED_NDP: Self = Self(1 << 10);
+    /// ARP or a Neighbor Advertisement that announces one of [`crate::Policy::node_addresses`] with
+    /// another MAC address than the bridge's, in the bridge's own VLAN.
+    pub const NODE_ADDRESS_ANNOUNCED: Self = Self(1 << 11);
+
+    /// Every note of a frame that no receiver may take (RFC 4861, 6.1, 7.1 and 8.1; RFC 6980, 5).
+    ///
+    /// Not all of their rules are looked at: checksum, source address and options are not.
+    pub const INVALID: Self = Self(
+        Self::HOP_LIMIT_NOT_255.0
+            | Self::CODE_NOT_ZERO.0
+            | Self::TOO_SHORT.0
+            | Self::MULTICAST_TARGET.0
+            | Self::FRAGMENTED_NDP.0,
+    );
+    /// Every note of a frame that is suspicious and no more.
+    pub const SUSPICIOUS: Self =
+        Self(Self::SENDER_MAC_DIFFERS.0 | Self::ODD_SENDER.0 | Self::NODE_ADDRESS_ANNOUNCED.0);
 
     /// Every note with its name in text and JSON output, in the order of its bit.
-    pub const ALL: [(Self, &'static str); 9] = [
+    pub const ALL: [(Self, &'static str); 12] = [
         (Self::TRUNCATED, "truncated"),
         (Self::ODD_ARP_SIZES, "odd-arp-sizes"),
         (Self::SENDER_MAC_DIFFERS, "sender-mac-differs"),
@@ -205,6 +241,9 @@ impl Notes {
             "too-many-extension-headers",
         ),
         (Self::ODD_SENDER, "odd-sender"),
+        (Self::MULTICAST_TARGET, "multicast-target"),
+        (Self::FRAGMENTED_NDP, "fragmented-ndp"),
+        (Self::NODE_ADDRESS_ANNOUNCED, "node-address-announced"),
     ];
 
     /// The names of the notes that are set, in the order of their bits.
@@ -223,9 +262,24 @@ impl Notes {
     }
 
     /// Whether every bit of `other` is set.
+    #[inline(always)]
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// Whether any bit of `other` is set.
+    #[inline(always)]
+    #[must_use]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// 1 where the one bit of `note` is set, else 0.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) const fn bit(self, note: Self) -> u64 {
+        (self.0 as u64) >> note.0.trailing_zeros() & 1
     }
 
     /// Whether no bit is set.
@@ -276,6 +330,13 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Whether every receiver must discard the frame.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_invalid(self) -> bool {
+        self.notes.intersects(Notes::INVALID)
+    }
+
     /// Kind in bits 0..8, decision in 8..16, notes in 16..32: for programs that hand a verdict out
     /// as one number.
     #[inline(always)]

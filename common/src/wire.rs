@@ -32,6 +32,8 @@ pub const ETHERTYPE_IPV6: u16 = 0x86dd;
 
 /// Length of an ARP body of Ethernet and IPv4 addresses (RFC 826).
 pub const ARP_BODY: usize = 28;
+/// Where the sender's hardware address stands in such a body, its protocol address behind it.
+pub const ARP_SENDER: usize = 8;
 /// ARP hardware type of Ethernet.
 pub const ARP_HARDWARE_ETHERNET: u16 = 1;
 /// ARP operation "request".
@@ -47,6 +49,10 @@ pub const NEXT_HOP_BY_HOP: u8 = 0;
 pub const NEXT_ROUTING: u8 = 43;
 /// Next header: fragment (RFC 8200, 4.5).
 pub const NEXT_FRAGMENT: u8 = 44;
+/// Length of a fragment header.
+pub const FRAGMENT_HEADER: usize = 8;
+/// The fragment offset's bits in the header's third and fourth byte (RFC 8200, 4.5).
+pub const FRAGMENT_OFFSET_MASK: u16 = 0xfff8;
 /// Next header: authentication (RFC 4302).
 pub const NEXT_AUTHENTICATION: u8 = 51;
 /// Next header: ICMPv6 (RFC 4443).
@@ -73,6 +79,16 @@ pub const ICMPV6_NEIGHBOR_ADVERTISEMENT: u8 = 136;
 pub const ICMPV6_REDIRECT: u8 = 137;
 /// The hop limit of every valid NDP packet (RFC 4861, 6.1 and 7.1).
 pub const NDP_HOP_LIMIT: u8 = 255;
+
+/// Where the target address stands in a Neighbor Solicitation and Advertisement (RFC 4861, 4.3 and
+/// 4.4).
+pub const NDP_TARGET: usize = 8;
+/// Length of a Neighbor Advertisement without options (RFC 4861, 4.4).
+pub const NDP_ADVERTISEMENT: usize = 24;
+/// Type of the option with the target's link-layer address (RFC 4861, 4.6.1).
+pub const NDP_TARGET_LINK_LAYER: u8 = 2;
+/// The first byte of every multicast address (RFC 4291, 2.7).
+pub const IPV6_MULTICAST: u8 = 0xff;
 
 /// Whether a TPID is one that Open vSwitch reads as a tag.
 #[inline(always)]

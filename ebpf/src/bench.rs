@@ -13,9 +13,10 @@ use aya_ebpf::{
     macros::{btf_map, classifier, xdp},
     programs::{TcContext, XdpContext},
 };
-use neighsteer_common::{abi::ObservedVerdict, classify};
+use neighsteer_common::{Frame, abi::ObservedVerdict};
 use neighsteer_ebpf::{
     packet::{Context as _, Packet},
+    recognise::recognise,
     settings::settings,
 };
 
@@ -42,23 +43,19 @@ pub fn xdp_empty(_context: XdpContext) -> u32 {
 /// Returns the packed verdict: for TEST_RUN.
 #[classifier]
 pub fn tc_verdict(context: TcContext) -> i32 {
-    let policy = settings().policy();
-    classify(&Packet::new(&context), policy.as_ref()).pack() as i32
+    verdict(&Packet::new(&context)) as i32
 }
 
 /// Returns the packed verdict: for TEST_RUN.
 #[xdp(frags)]
 pub fn xdp_verdict(context: XdpContext) -> u32 {
-    let policy = settings().policy();
-    classify(&Packet::new(&context), policy.as_ref()).pack()
+    verdict(&Packet::new(&context))
 }
 
 /// Notes the packed verdict of each frame in a map: for frames on a real interface.
 #[classifier]
 pub fn tc_observe(context: TcContext) -> i32 {
-    let policy = settings().policy();
-    let frame = Packet::new(&context);
-    let verdict = classify(&frame, policy.as_ref()).pack();
+    let verdict = verdict(&Packet::new(&context));
     if let Some(observed) = OBSERVED.get_ptr_mut(0) {
         // SAFETY: the one entry of an array; tests send one frame at a time.
         unsafe {
@@ -68,6 +65,17 @@ pub fn tc_observe(context: TcContext) -> i32 {
         }
     }
     TC_ACT_UNSPEC
+}
+
+/// The packed verdict, by the way that the shipped programs take.
+#[inline(always)]
+fn verdict<F: Frame>(frame: &F) -> u32 {
+    match recognise(frame) {
+        Some(recognised) => recognised
+            .judge(frame, settings().policy().as_ref())
+            .pack(),
+        None => u32::MAX,
+    }
 }
 
 #[panic_handler]

@@ -4,6 +4,7 @@
 pub mod account;
 pub mod mark;
 pub mod packet;
+pub mod recognise;
 pub mod settings;
 
 /// The licence that the kernel reads; some helpers are for GPL-compatible programs only.

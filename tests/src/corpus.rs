@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::IpAddr,
     path::{Path, PathBuf},
 };
 
@@ -68,6 +69,8 @@ struct File {
     outer_tag: Option<FileTag>,
     bridge_mac: Mac,
     gateway_vlan: Option<u16>,
+    #[serde(default)]
+    node_addresses: Vec<IpAddr>,
     verdict: FileVerdict,
     userspace: Option<FileUserspace>,
 }
@@ -166,6 +169,7 @@ fn read(path: &Path) -> Result<Entry, CorpusError> {
             policy: Policy {
                 bridge_mac: file.bridge_mac.0,
                 gateway_vlan: file.gateway_vlan,
+                node_addresses: file.node_addresses.into_iter().collect(),
             },
         },
         verdict: Verdict {

@@ -8,12 +8,12 @@ mod arp;
 mod ipv6;
 mod link;
 
-use std::fmt;
+use std::{fmt, net::IpAddr};
 
-use neighsteer_common::{OuterTag, Policy};
+use neighsteer_common::{NodeAddresses, OuterTag, Policy};
 use proptest::{collection::vec, prelude::*, sample::Index};
 
-use crate::frames::{BRIDGE_MAC, EthernetFrame, Mac, hex};
+use crate::frames::{BRIDGE_MAC, EthernetFrame, HOST_IP, HOST_IP6, Mac, NODE_IP, NODE_IP6, hex};
 
 /// What one call of the classifier gets.
 #[derive(Clone, PartialEq, Eq)]
@@ -77,10 +77,25 @@ pub fn policy() -> impl Strategy<Value = Policy> {
         4 => Just(Some(link::VLAN)),
         1 => (1..=4094u16).prop_map(Some),
     ];
-    (bridge_mac, gateway_vlan).prop_map(|(bridge_mac, gateway_vlan)| Policy {
-        bridge_mac,
-        gateway_vlan,
-    })
+    (bridge_mac, gateway_vlan, node_addresses()).prop_map(
+        |(bridge_mac, gateway_vlan, node_addresses)| Policy {
+            bridge_mac,
+            gateway_vlan,
+            node_addresses,
+        },
+    )
+}
+
+/// None, or those that the frames use.
+fn node_addresses() -> impl Strategy<Value = NodeAddresses> {
+    let addresses: [IpAddr; 4] = [
+        NODE_IP.into(),
+        HOST_IP.into(),
+        NODE_IP6.into(),
+        HOST_IP6.into(),
+    ];
+    prop::sample::subsequence(addresses.to_vec(), 0..=addresses.len())
+        .prop_map(NodeAddresses::from_iter)
 }
 
 /// The bytes of a frame, at most some 3,000: the kernel's test run takes no more in one page.

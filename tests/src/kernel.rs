@@ -9,8 +9,10 @@ use aya::{
     programs::{SchedClassifier, TcAttachType, Xdp, tc},
 };
 use neighsteer_common::{
-    Policy, Verdict,
-    abi::{self, CounterKey, CounterValue, Direction, ObservedVerdict, Settings},
+    Policy, Validate, Verdict,
+    abi::{
+        self, CheckCounts, CheckKey, CounterKey, CounterValue, Direction, ObservedVerdict, Settings,
+    },
 };
 
 use crate::{frames::hex, lab::wait_until, packet_socket::PacketSocket};
@@ -73,10 +75,21 @@ impl Programs {
     /// # Errors
     /// Where the kernel or aya refuses it.
     pub fn open(name: &str, policy: Option<&Policy>, tag: Option<u32>) -> anyhow::Result<Self> {
+        let validate = Validate::default();
+        Self::open_with(
+            name,
+            &Settings::new(Direction::Ingress, policy, tag, validate),
+        )
+    }
+
+    /// The same with settings as they are.
+    ///
+    /// # Errors
+    /// Where the kernel or aya refuses it.
+    pub fn open_with(name: &str, settings: &Settings) -> anyhow::Result<Self> {
         let path = object(name);
-        let settings = Settings::new(Direction::Ingress, policy, tag);
         let ebpf = EbpfLoader::new()
-            .override_global(abi::SETTINGS, &settings, true)
+            .override_global(abi::SETTINGS, settings, true)
             .load_file(&path)
             .with_context(|| format!("cannot load {}", path.display()))?;
         Ok(Self(ebpf))
@@ -186,6 +199,24 @@ impl Programs {
                 Ok((key, sum))
             })
             .collect()
+    }
+
+    /// What `CHECKS` holds, summed over interfaces and CPUs.
+    ///
+    /// # Errors
+    /// Where there is no such map or it cannot be read.
+    pub fn checks(&self) -> anyhow::Result<CheckCounts> {
+        let map = self
+            .0
+            .map(abi::CHECKS)
+            .context("the object checks nothing")?;
+        let map = PerCpuHashMap::<_, CheckKey, CheckCounts>::try_from(map)?;
+        let mut sum = CheckCounts::default();
+        for entry in map.iter() {
+            let (_, values) = entry?;
+            values.iter().for_each(|value| sum.add(value));
+        }
+        Ok(sum)
     }
 
     fn observed(&self) -> anyhow::Result<ObservedVerdict> {

@@ -5,11 +5,14 @@
 //! and what the kernel's datapath does; nothing is taken over from the classifier, whose examiner
 //! this is.
 
+mod announced;
 mod arp;
 mod ipv6;
 mod link;
 
 use neighsteer_common::{Decision, Kind, Notes, OuterTag, Policy, Verdict};
+
+use self::announced::Announced;
 
 /// Whose reading of a frame is asked for. They differ on few frames, see `docs/parsing.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +31,8 @@ struct Reading {
     destination: Vec<u8>,
     /// VLAN ID of the outermost tag.
     vlan_id: Option<u16>,
+    /// The address that it announces, and where.
+    announced: Option<Announced>,
 }
 
 impl Reading {
@@ -37,6 +42,7 @@ impl Reading {
             notes,
             destination: Vec::new(),
             vlan_id: None,
+            announced: None,
         }
     }
 }
@@ -44,7 +50,12 @@ impl Reading {
 /// The verdict that the classifier should give.
 #[must_use]
 pub fn verdict(frame: &[u8], outer_tag: Option<OuterTag>, policy: Option<&Policy>) -> Verdict {
-    let reading = read(frame, outer_tag, Datapath::Kernel);
+    let mut reading = read(frame, outer_tag, Datapath::Kernel);
+    if let (Some(announced), Some(policy)) = (&reading.announced, policy)
+        && announced.is_of_node_elsewhere(reading.vlan_id, policy)
+    {
+        reading.notes |= Notes::NODE_ADDRESS_ANNOUNCED;
+    }
     Verdict {
         kind: reading.kind,
         decision: policy.map_or(Decision::Undecided, |policy| decide(&reading, policy)),
@@ -68,9 +79,18 @@ fn read(frame: &[u8], outer_tag: Option<OuterTag>, datapath: Datapath) -> Readin
         Ok(link) => link,
         Err(notes) => return Reading::nothing(notes),
     };
+    let mut announced = None;
     let (kind, mut notes) = match link.ethertype {
-        0x0806 => arp::read(link.payload, link.source),
-        0x86dd => ipv6::read(link.payload, datapath),
+        0x0806 => {
+            let (kind, notes) = arp::read(link.payload, link.source);
+            announced = Announced::by_arp(kind, link.payload);
+            (kind, notes)
+        }
+        0x86dd => {
+            let (kind, notes, message) = ipv6::read(link.payload, datapath);
+            announced = Announced::by_advertisement(kind, message, link.source);
+            (kind, notes)
+        }
         _ => (Kind::NotNeighbour, link.notes),
     };
     let [first, ..] = link.source;
@@ -82,6 +102,7 @@ fn read(frame: &[u8], outer_tag: Option<OuterTag>, datapath: Datapath) -> Readin
         notes,
         destination: link.destination.to_vec(),
         vlan_id: link.vlan_id,
+        announced,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Sending whole frames by an interface, as packet(7) does.
+//! Whole frames by an interface, as packet(7) sends and receives them.
 
 use std::{
     io,
@@ -7,9 +7,12 @@ use std::{
 
 use nix::{
     errno::Errno,
-    sys::socket::{
-        AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, sendto, setsockopt,
-        socket, sockopt,
+    sys::{
+        socket::{
+            AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv,
+            sendto, setsockopt, socket, sockopt,
+        },
+        time::TimeVal,
     },
 };
 
@@ -26,13 +29,7 @@ impl PacketSocket {
     /// # Errors
     /// Where there is no such interface, or without CAP_NET_RAW.
     pub fn open(interface: &str) -> io::Result<Self> {
-        let address = nix::ifaddrs::getifaddrs()?
-            .filter(|address| address.interface_name == interface)
-            .find_map(|address| address.address?.as_link_addr().copied())
-            .ok_or_else(|| {
-                let what = format!("no link address on {interface}");
-                io::Error::new(io::ErrorKind::NotFound, what)
-            })?;
+        let address = link_address(interface)?;
         let socket = socket(
             AddressFamily::Packet,
             SockType::Raw,
@@ -80,4 +77,52 @@ impl PacketSocket {
             Err(io::Error::from(Errno::ENOBUFS))
         }
     }
+}
+
+/// How long a frame may take from one end of a cable to the other.
+const DEADLINE: TimeVal = TimeVal::new(10, 0);
+
+/// A socket that gets the IPv6 packets which an interface hands to the network stack: what XDP or tc
+/// dropped is not among them.
+#[derive(Debug)]
+pub struct PacketReceiver(OwnedFd);
+
+impl PacketReceiver {
+    /// A socket on this interface.
+    ///
+    /// # Errors
+    /// Where there is no such interface, or without CAP_NET_RAW.
+    pub fn open(interface: &str) -> io::Result<Self> {
+        let address = link_address(interface)?;
+        let socket = socket(
+            AddressFamily::Packet,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            SockProtocol::EthIpv6,
+        )?;
+        bind(socket.as_raw_fd(), &address)?;
+        setsockopt(&socket, sockopt::ReceiveTimeout, &DEADLINE)?;
+        Ok(Self(socket))
+    }
+
+    /// The next frame.
+    ///
+    /// # Errors
+    /// Where none comes for ten seconds.
+    pub fn next(&self) -> io::Result<Vec<u8>> {
+        let mut frame = vec![0; 65_536];
+        let length = recv(self.0.as_raw_fd(), &mut frame, MsgFlags::empty())?;
+        frame.truncate(length);
+        Ok(frame)
+    }
+}
+
+fn link_address(interface: &str) -> io::Result<LinkAddr> {
+    nix::ifaddrs::getifaddrs()?
+        .filter(|address| address.interface_name == interface)
+        .find_map(|address| address.address?.as_link_addr().copied())
+        .ok_or_else(|| {
+            let what = format!("no link address on {interface}");
+            io::Error::new(io::ErrorKind::NotFound, what)
+        })
 }

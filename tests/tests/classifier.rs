@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use neighsteer_common::{Bytes, Decision, Kind, Notes, Verdict, classify};
+use neighsteer_common::{Bytes, Decision, Kind, NodeAddresses, Notes, Verdict, classify};
 use neighsteer_tests::{
     corpus,
     generate::{self, Case},
@@ -53,7 +53,9 @@ fn generated_frames_get_the_verdict_that_etherparse_leads_to() {
 #[test]
 fn without_a_policy_nothing_is_decided_and_kind_and_notes_stay() {
     runner(2_000)
-        .run(&generate::case(), |case| {
+        .run(&generate::case(), |mut case| {
+            // Whose they are is not known either.
+            case.policy.node_addresses = NodeAddresses::NONE;
             let expected = Verdict {
                 decision: Decision::Undecided,
                 ..native(&case, true)

@@ -1,15 +1,15 @@
 //! The programs in the kernel give the verdict of the native classifier, notes and all.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::Ipv6Addr};
 
 use neighsteer_common::{
-    Bytes, Decision, Kind, OuterTag, Policy, Verdict,
-    abi::{CounterKey, Direction},
+    Bytes, Decision, Kind, NodeAddresses, OuterTag, Policy, Validate, Verdict,
+    abi::{CheckCounts, CounterKey, Direction, Settings},
     classify,
 };
 use neighsteer_tests::{
     corpus,
-    frames::{BRIDGE_MAC, hex},
+    frames::{BRIDGE_MAC, NODE_IP, NODE_IP6, hex},
     generate::{self, Case},
     kernel::{self, BENCH, ObservedVeth, Programs, SHIPPED},
     vm,
@@ -28,24 +28,36 @@ const SEEDS: &str = concat!(
 
 /// `TC_ACT_UNSPEC`: the next program runs.
 const NEXT_ON_TC: u32 = u32::MAX;
+/// `TC_ACT_SHOT`: the frame is dropped.
+const DROPPED_ON_TC: u32 = 2;
+/// `XDP_DROP`.
+const DROPPED_ON_XDP: u32 = 1;
 /// `XDP_PASS`.
 const NEXT_ON_XDP: u32 = 2;
 
 const GATEWAY_VLAN: u16 = 5;
 /// The kernel gets its policy at load: every case is run under one of these, and under none.
-const POLICIES: [Option<Policy>; 4] = [
+const POLICIES: [Option<Policy>; 5] = [
     None,
     Some(Policy {
         bridge_mac: BRIDGE_MAC.0,
         gateway_vlan: None,
+        node_addresses: NodeAddresses::NONE,
     }),
     Some(Policy {
         bridge_mac: BRIDGE_MAC.0,
         gateway_vlan: Some(GATEWAY_VLAN),
+        node_addresses: NodeAddresses::NONE,
     }),
     Some(Policy {
         bridge_mac: [0x02, 0x42, 0xac, 0x12, 0, 0x63],
         gateway_vlan: None,
+        node_addresses: NodeAddresses::NONE,
+    }),
+    Some(Policy {
+        bridge_mac: BRIDGE_MAC.0,
+        gateway_vlan: None,
+        node_addresses: NodeAddresses::new(NODE_IP, [NODE_IP6, Ipv6Addr::UNSPECIFIED]),
     }),
 ];
 
@@ -288,4 +300,83 @@ fn an_object_without_settings_counts_kinds_and_decides_nothing() {
         .map(|(key, value)| (key.kind, value.packets))
         .collect();
     assert_eq!(counted, kinds);
+}
+
+#[test]
+fn only_invalid_frames_are_dropped_where_that_was_asked_for_and_each_check_is_counted() {
+    if skipped() {
+        return;
+    }
+    let policy = POLICIES[4];
+    for validate in Validate::ALL {
+        let settings = Settings::new(Direction::Ingress, policy.as_ref(), None, validate);
+        let mut programs = Programs::open_with(SHIPPED, &settings).unwrap();
+        programs.load_tc("tc_ingress").unwrap();
+        programs.load_xdp("xdp_ingress").unwrap();
+        let mut expected = CheckCounts::default();
+        let mut check = |name: &str, frame: &[u8]| {
+            if !kernel::can_run(frame) {
+                return;
+            }
+            let verdict = native(frame, None, policy.as_ref());
+            let is_dropped = validate == Validate::Drop && verdict.is_invalid();
+            let wanted = if is_dropped {
+                (DROPPED_ON_TC, DROPPED_ON_XDP)
+            } else {
+                (NEXT_ON_TC, NEXT_ON_XDP)
+            };
+            let tc = programs.run_tc("tc_ingress", frame).unwrap().returned;
+            let xdp = programs.run_xdp("xdp_ingress", frame).unwrap().returned;
+            assert_eq!((tc, xdp), wanted, "{validate}: {name} {}", hex(frame));
+            for _ in [tc, xdp] {
+                if validate != Validate::Off {
+                    expected.count(verdict.notes, is_dropped);
+                }
+            }
+        };
+        for entry in corpus::load().unwrap() {
+            check(&entry.name, &entry.case.on_the_wire());
+        }
+        let mut runner = TestRunner::default();
+        let frames = generate::frame();
+        for _ in 0..vm::cases(3_000) {
+            check(
+                "generated",
+                &frames.new_tree(&mut runner).unwrap().current(),
+            );
+        }
+        assert_eq!(programs.checks().unwrap(), expected, "{validate}");
+        assert_eq!(expected.dropped > 0, validate == Validate::Drop);
+    }
+}
+
+#[test]
+fn every_program_takes_the_verifier_a_tenth_at_most_of_what_it_is_willing_to_look_at() {
+    if skipped() {
+        return;
+    }
+    /// `BPF_COMPLEXITY_LIMIT_INSNS`.
+    const LIMIT: u32 = 1_000_000;
+    for policy in POLICIES {
+        for validate in Validate::ALL {
+            let settings = Settings::new(Direction::Ingress, policy.as_ref(), Some(1), validate);
+            for (object, tc, xdp) in [
+                (SHIPPED, "tc_ingress", "xdp_ingress"),
+                (BENCH, "tc_verdict", "xdp_verdict"),
+            ] {
+                let mut programs = Programs::open_with(object, &settings).unwrap();
+                let infos = [
+                    programs.load_tc(tc).unwrap().info().unwrap(),
+                    programs.load_xdp(xdp).unwrap().info().unwrap(),
+                ];
+                for (name, info) in [tc, xdp].into_iter().zip(infos) {
+                    let verified = info.verified_instruction_count().unwrap();
+                    assert!(
+                        verified < LIMIT / 10,
+                        "{name} {validate} {policy:?}: {verified}"
+                    );
+                }
+            }
+        }
+    }
 }

@@ -179,6 +179,7 @@ async fn generated_frames_are_steered_where_open_vswitch_steers_them() {
         case.policy = Policy {
             bridge_mac: BRIDGE_MAC.0,
             gateway_vlan: case.policy.gateway_vlan.map(|_| GATEWAY_VLAN),
+            ..case.policy
         };
         if !is_traceable(&case) {
             continue;

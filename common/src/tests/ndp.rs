@@ -117,7 +117,13 @@ fn a_fragment_is_not_ndp_even_an_atomic_one() {
         let verdict = ndp(BRIDGE, &behind(wire::NEXT_FRAGMENT, &header, 1));
         assert_eq!(verdict.kind, Kind::NotNeighbour);
         assert_eq!(verdict.decision, Decision::Normal);
-        assert_eq!(verdict.notes, Notes::FRAGMENTED);
+        let later = offset_and_flags[1] >= 8;
+        let ndp = if later {
+            Notes::default()
+        } else {
+            Notes::FRAGMENTED_NDP
+        };
+        assert_eq!(verdict.notes, Notes::FRAGMENTED | ndp);
     }
 }
 

@@ -15,7 +15,7 @@ use aya::{
     programs::{ProgramError, ProgramInfo},
 };
 use clap::Parser;
-use neighsteer_common::{Policy, abi};
+use neighsteer_common::{NodeAddresses, Policy, abi};
 use neighsteer_tests::{
     frames::{self, BRIDGE_MAC},
     kernel::{self, BENCH, Programs, SHIPPED},
@@ -136,6 +136,7 @@ fn measure(repeats: u32) -> anyhow::Result<Report> {
     let policy = Policy {
         bridge_mac: BRIDGE_MAC.0,
         gateway_vlan: None,
+        node_addresses: NodeAddresses::NONE,
     };
     let mut shipped = Programs::open(SHIPPED, Some(&policy), None)?;
     let mut empty = Programs::open(BENCH, Some(&policy), None)?;

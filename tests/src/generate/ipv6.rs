@@ -6,8 +6,8 @@ use proptest::{collection::vec, prelude::*};
 
 use super::link::Body;
 use crate::frames::{
-    Extension, HOST_IP6, HOST_MAC, Ipv6, NODE_IP6, Ndp, NdpOption, ethernet::ETHERTYPE_IPV6, ipv6,
-    ndp,
+    BRIDGE_MAC, Extension, HOST_IP6, HOST_MAC, Ipv6, NODE_IP6, Ndp, NdpOption,
+    ethernet::ETHERTYPE_IPV6, ipv6, ndp,
 };
 
 pub(super) fn packet() -> impl Strategy<Value = Body> {
@@ -109,6 +109,11 @@ fn message() -> impl Strategy<Value = Ndp> {
     let ordinary = prop_oneof![
         3 => Just(Ndp::solicitation(NODE_IP6, HOST_MAC)),
         4 => Just(Ndp::advertisement(HOST_IP6, true, HOST_MAC)),
+        1 => Just(Ndp::advertisement(NODE_IP6, false, BRIDGE_MAC)),
+        1 => Just(Ndp::advertisement(NODE_IP6, false, HOST_MAC)),
+        1 => any::<Ipv6Addr>().prop_map(|target| Ndp::advertisement(target, false, HOST_MAC)),
+        1 => Just(Ndp::advertisement(ndp::ALL_NODES, false, HOST_MAC)),
+        1 => Just(Ndp::solicitation(ndp::ALL_ROUTERS, HOST_MAC)),
         1 => Just(Ndp::router_solicitation(HOST_MAC)),
         2 => Just(Ndp::router_advertisement(HOST_MAC)),
         1 => Just(Ndp::redirect(HOST_IP6, NODE_IP6, HOST_MAC)),

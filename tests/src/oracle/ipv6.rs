@@ -1,5 +1,7 @@
 //! IPv6 down to the Neighbor Discovery message.
 
+use std::net::Ipv6Addr;
+
 use etherparse::{
     Icmpv6Slice, IpAuthHeaderSlice, Ipv6FragmentHeaderSlice, Ipv6HeaderSlice, Ipv6RawExtHeaderSlice,
 };
@@ -9,15 +11,16 @@ use super::Datapath;
 
 const NOT_NDP: Kind = Kind::NotNeighbour;
 
-pub(super) fn read(packet: &[u8], datapath: Datapath) -> (Kind, Notes) {
+/// What the packet is, and the message where it is NDP.
+pub(super) fn read(packet: &[u8], datapath: Datapath) -> (Kind, Notes, &[u8]) {
     if packet.len() < 40 {
-        return (NOT_NDP, Notes::TRUNCATED);
+        return (NOT_NDP, Notes::TRUNCATED, &[]);
     }
     // etherparse refuses another version, at which neither datapath looks.
     let mut header_bytes = packet[..40].to_vec();
     header_bytes[0] = 0x60 | (header_bytes[0] & 0x0f);
     let Ok(header) = Ipv6HeaderSlice::from_slice(&header_bytes) else {
-        return (NOT_NDP, Notes::TRUNCATED);
+        return (NOT_NDP, Notes::TRUNCATED, &[]);
     };
 
     let promised = usize::from(header.payload_length());
@@ -28,31 +31,60 @@ pub(super) fn read(packet: &[u8], datapath: Datapath) -> (Kind, Notes) {
         // Userspace refuses a length beyond the frame, and reads no padding.
         Datapath::Userspace => match payload.get(..promised) {
             Some(payload) => payload,
-            None => return (NOT_NDP, Notes::default()),
+            None => return (NOT_NDP, Notes::default(), &[]),
         },
     };
     // Where the payload ends by its own account.
     let promised = promised.min(payload.len());
-    let (message, before) = match walk(header.next_header().0, payload, datapath) {
-        Ok(found) => found,
-        Err(notes) => return (NOT_NDP, notes),
-    };
-    ndp(message, promised.saturating_sub(before), header.hop_limit())
+    let mut headers = 0;
+    match walk(header.next_header().0, payload, datapath, &mut headers) {
+        Ok(message) => {
+            let before = payload.len() - message.len();
+            let promised = promised.saturating_sub(before);
+            let (kind, notes) = ndp(message, promised, header.hop_limit());
+            (kind, notes, message)
+        }
+        Err(Ended::At(notes)) => (NOT_NDP, notes, &[]),
+        Err(Ended::AtFragment(behind)) => {
+            let mut notes = Notes::FRAGMENTED;
+            // RFC 6980 is about the five messages, by the type that the first fragment shows.
+            let shown = behind.and_then(|message| {
+                let is_promised = payload.len() - message.len() < promised;
+                message.first().filter(|_| is_promised)
+            });
+            if matches!(shown, Some(133..=137)) {
+                notes |= Notes::FRAGMENTED_NDP;
+            }
+            (NOT_NDP, notes, &[])
+        }
+    }
 }
 
-/// Finds the ICMPv6 part behind the extension headers: it, and how many bytes were before it.
-fn walk(first: u8, payload: &[u8], datapath: Datapath) -> Result<(&[u8], usize), Notes> {
+/// Where a walk ended before it came to ICMPv6 that a flow sees.
+enum Ended<'a> {
+    /// With these notes.
+    At(Notes),
+    /// At a fragment header; a first fragment's ICMPv6 behind it, as far as it is there.
+    AtFragment(Option<&'a [u8]>),
+}
+
+/// Finds the ICMPv6 part behind the extension headers.
+fn walk<'a>(
+    first: u8,
+    payload: &'a [u8],
+    datapath: Datapath,
+    headers: &mut usize,
+) -> Result<&'a [u8], Ended<'a>> {
     let mut next = first;
     let mut rest = payload;
-    let mut headers = 0;
     loop {
         let is_extension = matches!(next, 0 | 43 | 44 | 51 | 60);
-        if is_extension && headers == MAX_EXTENSION_HEADERS && datapath == Datapath::Kernel {
-            return Err(Notes::TOO_MANY_EXTENSION_HEADERS);
+        if is_extension && *headers == MAX_EXTENSION_HEADERS && datapath == Datapath::Kernel {
+            return Err(Ended::At(Notes::TOO_MANY_EXTENSION_HEADERS));
         }
-        headers += 1;
+        *headers += 1;
         let length = match next {
-            58 => return Ok((rest, payload.len() - rest.len())),
+            58 => return Ok(rest),
             0 | 43 | 60 => match Ipv6RawExtHeaderSlice::from_slice(rest) {
                 Ok(header) => {
                     next = header.next_header().0;
@@ -84,26 +116,45 @@ fn walk(first: u8, payload: &[u8], datapath: Datapath) -> Result<(&[u8], usize),
                 // Offset, both reserved bits and "more": all zero in an atomic fragment.
                 let atomic = rest.get(2..4) == Some(&[0, 0]);
                 let Ok(header) = Ipv6FragmentHeaderSlice::from_slice(rest) else {
-                    return Err(Notes::FRAGMENTED);
+                    return Err(Ended::AtFragment(None));
                 };
                 if datapath == Datapath::Kernel || !atomic {
-                    return Err(Notes::FRAGMENTED);
+                    return Err(Ended::AtFragment(behind(&header, rest, datapath, headers)));
                 }
                 next = header.next_header().0;
                 8
             }
-            _ => return Err(Notes::default()),
+            _ => return Err(Ended::At(Notes::default())),
         };
-        rest = rest.get(length..).ok_or(Notes::TRUNCATED)?;
+        rest = rest.get(length..).ok_or(Ended::At(Notes::TRUNCATED))?;
+    }
+}
+
+/// The ICMPv6 part behind a fragment header, and more of them: of a first fragment, which has the
+/// headers that say so (RFC 7112).
+fn behind<'a>(
+    header: &Ipv6FragmentHeaderSlice<'_>,
+    fragment: &'a [u8],
+    datapath: Datapath,
+    headers: &mut usize,
+) -> Option<&'a [u8]> {
+    if header.fragment_offset().value() != 0 {
+        return None;
+    }
+    let rest = fragment.get(8..)?;
+    match walk(header.next_header().0, rest, datapath, headers) {
+        Ok(message) => Some(message),
+        Err(Ended::AtFragment(behind)) => behind,
+        Err(Ended::At(_)) => None,
     }
 }
 
 /// The next header of an extension header that the frame cuts short. Two bytes of it are enough for
 /// the kernel's walk to go on, to what is then found missing.
-fn cut(rest: &[u8]) -> Result<u8, Notes> {
+fn cut<'a>(rest: &[u8]) -> Result<u8, Ended<'a>> {
     match rest {
         [next, _, ..] => Ok(*next),
-        _ => Err(Notes::TRUNCATED),
+        _ => Err(Ended::At(Notes::TRUNCATED)),
     }
 }
 
@@ -132,5 +183,19 @@ fn ndp(message: &[u8], promised: usize, hop_limit: u8) -> (Kind, Notes) {
     if hop_limit != 255 {
         notes |= Notes::HOP_LIMIT_NOT_255;
     }
+    // RFC 4861, 7.1.1 and 7.1.2; of a whole message alone.
+    let has_target = matches!(
+        kind,
+        Kind::NeighborSolicitation | Kind::NeighborAdvertisement
+    );
+    if has_target && !notes.contains(Notes::TOO_SHORT) && target(message).is_multicast() {
+        notes |= Notes::MULTICAST_TARGET;
+    }
     (kind, notes)
+}
+
+/// The target address of a solicitation or an advertisement.
+pub(super) fn target(message: &[u8]) -> Ipv6Addr {
+    let octets = message.get(8..24).and_then(|octets| octets.try_into().ok());
+    octets.map_or(Ipv6Addr::UNSPECIFIED, |octets: [u8; 16]| octets.into())
 }

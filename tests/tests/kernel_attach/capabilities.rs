@@ -3,6 +3,7 @@
 use std::{env, fs, process::Command};
 
 use neighsteer::datapath::{self, AttachOptions, Hook, State};
+use neighsteer_common::Validate;
 use nix::mount::{MsFlags, mount};
 
 use crate::rig::*;
@@ -20,6 +21,7 @@ fn three_capabilities_are_enough_to_attach_replace_and_detach() {
                 policy: Some(POLICY),
                 tag: None,
                 steering_mark: None,
+                validate: Validate::default(),
                 bpffs: bpffs.clone().into(),
                 clsact: false,
             });

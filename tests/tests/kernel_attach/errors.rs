@@ -3,7 +3,11 @@
 use std::{env, fs, path::PathBuf, process::Command};
 
 use aya::maps::{HashMap, MapData, PerCpuHashMap};
-use neighsteer::datapath::{self, AttachError, AttachOptions, DetachError, Hook, ReadError, load};
+use neighsteer::datapath::{
+    self, AttachError, AttachOptions, DetachError, Hook, Mode, ReadError, load,
+};
+
+use neighsteer_common::{Validate, abi};
 
 use crate::rig::*;
 
@@ -78,7 +82,7 @@ fn an_attachment_of_another_abi_version_is_refused() {
 fn an_object_of_another_abi_version_is_refused() {
     let Some(rig) = Rig::new() else { return };
     let mut object = load::OBJECT.to_vec();
-    let name = b"SETTINGS_V1";
+    let name = abi::SETTINGS.as_bytes();
     let mut at = 0;
     while let Some(start) = object[at..].windows(name.len()).position(|it| it == name) {
         at += start + name.len();
@@ -104,7 +108,7 @@ fn another_xdp_program_is_not_replaced() {
         chain(&error)
     );
     assert!(!options.bpffs.join("neighsteer").exists());
-    assert_eq!(entries(&rig.pins()), 3);
+    assert_eq!(entries(&rig.pins()), pin_names(Mode::XdpNative).len());
 }
 
 #[test]
@@ -129,6 +133,7 @@ fn a_process_without_capabilities_is_told_which_it_lacks() {
             policy: None,
             tag: None,
             steering_mark: None,
+            validate: Validate::default(),
             bpffs: PathBuf::from("/nonexistent"),
             clsact: false,
         };

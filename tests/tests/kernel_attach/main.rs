@@ -8,3 +8,4 @@ mod frames;
 mod lifecycle;
 mod plain_tools;
 mod rig;
+mod validate;

@@ -9,7 +9,7 @@ use std::{
 use aya::util::KernelVersion;
 pub use neighsteer::agent::chain;
 use neighsteer::datapath::{self, AttachOptions, Attached, Counter, Hook, Mode};
-use neighsteer_common::{Decision, Kind, Policy};
+use neighsteer_common::{Decision, Kind, NodeAddresses, Policy, Validate, abi};
 pub use neighsteer_tests::tools::{ip, run};
 use neighsteer_tests::{kernel, lab::wait_until, packet_socket::PacketSocket};
 use nix::{
@@ -29,6 +29,7 @@ pub const BROADCAST: [u8; 6] = [0xff; 6];
 pub const POLICY: Policy = Policy {
     bridge_mac: BRIDGE_MAC,
     gateway_vlan: None,
+    node_addresses: NodeAddresses::NONE,
 };
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -87,7 +88,9 @@ impl Rig {
     }
 
     pub fn pins(&self) -> PathBuf {
-        self.bpffs().join("neighsteer/v1/uplink%2e5")
+        let version = abi::VERSION;
+        self.bpffs()
+            .join(format!("neighsteer/v{version}/uplink%2e5"))
     }
 
     /// Whether no pin of ours is left.
@@ -102,6 +105,7 @@ impl Rig {
             policy: Some(POLICY),
             tag: None,
             steering_mark: None,
+            validate: Validate::default(),
             bpffs: self.bpffs(),
             clsact: false,
         }
@@ -157,8 +161,10 @@ pub fn tc_mode() -> Mode {
 pub fn pin_names(mode: Mode) -> &'static [&'static str] {
     match mode {
         // A filter has no link.
-        Mode::Clsact => &["counters", "program"],
-        Mode::Tcx | Mode::XdpNative | Mode::XdpGeneric => &["counters", "program", "link"],
+        Mode::Clsact => &["counters", "checks", "program"],
+        Mode::Tcx | Mode::XdpNative | Mode::XdpGeneric => {
+            &["counters", "checks", "program", "link"]
+        }
     }
 }
 

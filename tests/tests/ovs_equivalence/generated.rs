@@ -74,6 +74,7 @@ fn next(runner: &mut TestRunner, strategy: &impl Strategy<Value = Case>, bridge:
         case.policy = Policy {
             bridge_mac: BRIDGE_MAC.0,
             gateway_vlan: bridge.group.gateway_vlan,
+            ..case.policy
         };
         // `ofproto/trace` wants an Ethernet header.
         if case.frame.len() >= 14 {

@@ -3,7 +3,7 @@
 //! On these bridges nothing marks frames: a trace says what would become of a marked one.
 
 use neighsteer::{ids::OfPort, plan::SteeringMark};
-use neighsteer_common::{Bytes, Policy, classify};
+use neighsteer_common::{Bytes, NodeAddresses, Policy, classify};
 use neighsteer_tests::{
     corpus,
     frames::BRIDGE_MAC,
@@ -67,6 +67,7 @@ async fn by_mark_each_frame_reaches_whom_it_reaches_by_headers_marked_or_not() {
         let policy = Policy {
             bridge_mac: BRIDGE_MAC.0,
             gateway_vlan: by_header.group.gateway_vlan,
+            node_addresses: NodeAddresses::NONE,
         };
         let uplink: OfPort = by_mark.group.uplink.ofport;
         for (name, case) in frames(&mut runner, policy) {

@@ -12,7 +12,7 @@ use neighsteer::{
     plan::{self, COOKIE, Gates, Install, STEERING_PRIORITY},
     topology::{AgeThreshold, BridgeGroup, GatewayRouter, IngressPort},
 };
-use neighsteer_common::{Decision, Kind, Policy};
+use neighsteer_common::{Decision, Kind, NodeAddresses, Policy, Validate};
 pub use neighsteer_tests::tools::{ip, run};
 use neighsteer_tests::{
     frames::{Mac, NODE_IP, NODE_IP6},
@@ -319,15 +319,22 @@ impl Rig {
 
     /// Attaches the program to the uplink.
     pub fn attach(&self, hook: Hook) -> Attached {
+        self.attach_to(hook, Validate::default())
+    }
+
+    /// Attaches it with another setting of what becomes of invalid frames.
+    pub fn attach_to(&self, hook: Hook, validate: Validate) -> Attached {
         datapath::attach(&AttachOptions {
             interface: UPLINK.to_owned(),
             hook,
             policy: Some(Policy {
                 bridge_mac: self.shape.mac.0,
                 gateway_vlan: self.shape.gateway_vlan,
+                node_addresses: NodeAddresses::NONE,
             }),
             tag: None,
             steering_mark: None,
+            validate,
             bpffs: self.bpffs(),
             clsact: false,
         })

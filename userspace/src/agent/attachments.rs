@@ -10,7 +10,7 @@ use crate::{
     plan::SteeringMark,
     topology::{BridgeGroup, Topology},
 };
-use neighsteer_common::Policy;
+use neighsteer_common::{Policy, Validate};
 
 /// What the program on an interface is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,7 @@ pub type Outcome = (Arc<str>, Orders, Result<Attached, AttachError>);
 pub struct Attachments {
     hook: Option<Hook>,
     tag: Option<u32>,
+    validate: Validate,
     bpffs: PathBuf,
     wanted: BTreeMap<Arc<str>, Orders>,
     attached: BTreeMap<Arc<str>, (Orders, Result<Attached, String>)>,
@@ -46,6 +47,7 @@ impl Attachments {
         Self {
             hook: config.hook,
             tag: config.tag,
+            validate: config.validate,
             bpffs: config.bpffs.clone(),
             wanted: BTreeMap::new(),
             attached: BTreeMap::new(),
@@ -68,11 +70,7 @@ impl Attachments {
             .groups
             .iter()
             .map(|group| {
-                let policy = Policy {
-                    bridge_mac: group.bridge_mac.0,
-                    gateway_vlan: group.gateway_vlan,
-                };
-                let mark = mark(group);
+                let (policy, mark) = (group.policy(), mark(group));
                 (Arc::clone(&group.uplink.name), Orders { policy, mark })
             })
             .collect();
@@ -122,6 +120,7 @@ impl Attachments {
                 policy: Some(orders.policy),
                 tag: self.tag,
                 steering_mark: orders.mark.map(SteeringMark::get),
+                validate: self.validate,
                 bpffs: self.bpffs.clone(),
                 clsact: false,
             };
@@ -230,6 +229,7 @@ impl Attachments {
                 interface: interface.to_string(),
                 steering_mark: orders.mark.filter(|_| result.is_ok()),
                 mode: result.as_ref().ok().map(|attached| attached.mode),
+                validate: self.validate.name(),
                 error: result.as_ref().err().cloned(),
                 warnings: match result {
                     Ok(attached) => attached.warnings.iter().map(ToString::to_string).collect(),
@@ -242,12 +242,15 @@ impl Attachments {
 
 #[cfg(test)]
 mod tests {
+    use neighsteer_common::NodeAddresses;
+
     use super::*;
 
     const ORDERS: Orders = Orders {
         policy: Policy {
             bridge_mac: [2, 0, 0, 0, 0, 1],
             gateway_vlan: None,
+            node_addresses: NodeAddresses::NONE,
         },
         mark: None,
     };
@@ -257,6 +260,7 @@ mod tests {
         Attachments {
             hook: Some(Hook::Tc),
             tag: None,
+            validate: Validate::default(),
             bpffs: PathBuf::new(),
             wanted: wanted.collect(),
             attached: BTreeMap::new(),

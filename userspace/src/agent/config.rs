@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, net::IpAddr, path::PathBuf, time::Duration};
 
+use neighsteer_common::Validate;
+
 use crate::{
     datapath::Hook,
     mirror::Settings,
@@ -30,6 +32,8 @@ pub struct AgentConfig {
     pub tag: Option<u32>,
     /// The mark by which frames are steered; `None` = by their headers.
     pub steering_mark: Option<SteeringMark>,
+    /// What becomes of frames that every receiver must discard.
+    pub validate: Validate,
     /// How often what is installed is compared with what is wanted, whatever the events say.
     pub check_interval: Duration,
     /// How the mirror behaves.

@@ -113,6 +113,8 @@ pub struct DatapathStatus {
     pub mode: Option<Mode>,
     /// The mark that it gives frames to steer; `None` = it marks none.
     pub steering_mark: Option<SteeringMark>,
+    /// What becomes of frames that every receiver must discard: `off`, `count` or `drop`.
+    pub validate: &'static str,
     /// Why it is not attached.
     pub error: Option<String>,
     /// What its counters cannot see.

@@ -12,6 +12,7 @@ use super::{
     matching::MatchArgs,
     nodes::NodeArgs,
     output::{Finding, Output},
+    validate::ValidateArg,
 };
 use crate::{
     agent::{self, AgentConfig},
@@ -69,6 +70,16 @@ pub struct AgentArgs {
     /// Mark frames with this value plus the decision (tc only)
     #[arg(long, value_name = "MARK", value_parser = parse_mark, help_heading = "Datapath")]
     pub tag: Option<u32>,
+    /// What becomes of NDP that every receiver must discard (RFC 4861, RFC 6980)
+    #[arg(
+        long,
+        env = "NEIGHSTEER_VALIDATE",
+        value_enum,
+        value_name = "ACTION",
+        default_value_t,
+        help_heading = "Datapath"
+    )]
+    pub validate: ValidateArg,
     /// Compare what is installed with what is wanted every so many seconds, whatever the events say
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub check_interval: u64,
@@ -187,6 +198,7 @@ impl AgentArgs {
             hook,
             tag: self.tag,
             steering_mark,
+            validate: self.validate.into(),
             check_interval: Duration::from_secs(self.check_interval),
             mirror: self.mirror.settings(),
             node_addresses: self.node_address.iter().copied().collect(),

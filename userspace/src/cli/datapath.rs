@@ -6,9 +6,9 @@ use anyhow::Context as _;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde::Serialize;
 
-use super::policy::PolicyArgs;
+use super::{policy::PolicyArgs, validate::ValidateArg};
 use crate::datapath::{
-    self, AttachOptions, Attached, Attachment, Counter, DEFAULT_BPFFS, Hook, State, read,
+    self, AttachOptions, Attached, Attachment, Checks, Counter, DEFAULT_BPFFS, Hook, State, read,
 };
 
 /// The flags of `neighsteer attach`.
@@ -22,6 +22,8 @@ Examples:
       count ARP and NDP by kind, decide nothing
   neighsteer attach ens3 --bridge-mac 02:42:ac:12:00:03 --vlan 100
       count them by the decision of the steering flows as well
+  neighsteer attach ens3 --validate drop
+      drop NDP that every receiver must discard
   nsenter --net=/run/netns/blue neighsteer attach eth0")]
 pub struct AttachArgs {
     /// The interface, such as the bridge's uplink
@@ -36,6 +38,9 @@ pub struct AttachArgs {
     /// Set skb->mark of ARP and NDP to this number plus the decision's (tc only)
     #[arg(long, value_name = "NUMBER", value_parser = parse_tag)]
     pub tag: Option<u32>,
+    /// What becomes of NDP that every receiver must discard (RFC 4861, RFC 6980)
+    #[arg(long, value_enum, value_name = "ACTION", default_value_t)]
+    pub validate: ValidateArg,
     /// Where bpffs is; it is mounted there if it is not
     #[arg(long, value_name = "PATH", default_value = DEFAULT_BPFFS, env = "NEIGHSTEER_BPFFS")]
     pub bpffs: PathBuf,
@@ -97,6 +102,7 @@ pub fn attach(args: &AttachArgs, json: bool, output: &mut dyn Write) -> anyhow::
         policy: args.policy.policy(),
         tag: args.tag,
         steering_mark: None,
+        validate: args.validate.into(),
         bpffs: args.bpffs.clone(),
         clsact: args.clsact,
     })?;
@@ -161,6 +167,7 @@ struct Stats {
     #[serde(flatten)]
     attachment: Attachment,
     counters: Vec<Counter>,
+    checks: Checks,
 }
 
 /// Prints the counters: a table, or a JSON array with an object for each interface.
@@ -182,6 +189,7 @@ pub fn stats(args: &StatsArgs, json: bool, output: &mut dyn Write) -> anyhow::Re
         .map(|attachment| {
             Ok(Stats {
                 counters: datapath::counters(&attachment.interface, &args.bpffs)?,
+                checks: datapath::checks(&attachment.interface, &args.bpffs)?,
                 attachment,
             })
         })
@@ -210,12 +218,17 @@ fn print_stats(stats: &Stats, now_ns: u64, output: &mut dyn Write) -> anyhow::Re
     }
     if stats.counters.is_empty() {
         writeln!(output, "no ARP or NDP frame yet")?;
-        return Ok(());
+    } else {
+        print_counters(&stats.counters, now_ns, output)?;
     }
+    print_checks(&stats.checks, output)
+}
+
+fn print_counters(counters: &[Counter], now_ns: u64, output: &mut dyn Write) -> anyhow::Result<()> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["KIND", "DECISION", "PACKETS", "BYTES", "LAST SEEN"]);
-    for counter in &stats.counters {
+    for counter in counters {
         table.add_row([
             Cell::new(counter.kind),
             Cell::new(counter.decision),
@@ -225,6 +238,29 @@ fn print_stats(stats: &Stats, now_ns: u64, output: &mut dyn Write) -> anyhow::Re
         ]);
     }
     writeln!(output, "{}", table.trim_fmt())?;
+    Ok(())
+}
+
+fn print_checks(checks: &Checks, output: &mut dyn Write) -> anyhow::Result<()> {
+    if checks.failed.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["FAILED CHECK", "SUCH FRAMES ARE", "PACKETS"]);
+    for counter in &checks.failed {
+        table.add_row([
+            Cell::new(counter.check),
+            Cell::new(if counter.invalid {
+                "invalid"
+            } else {
+                "suspicious"
+            }),
+            Cell::new(counter.packets).set_alignment(CellAlignment::Right),
+        ]);
+    }
+    writeln!(output, "{}", table.trim_fmt())?;
+    writeln!(output, "dropped: {}", checks.dropped)?;
     Ok(())
 }
 
@@ -247,11 +283,15 @@ fn print_json(value: &impl Serialize, output: &mut dyn Write) -> anyhow::Result<
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use clap::Parser;
-    use neighsteer_common::{Decision, Kind, Policy, abi::Direction};
+    use neighsteer_common::{
+        Check, Decision, Kind, NodeAddresses, Policy, Validate, abi::Direction,
+    };
 
     use super::*;
-    use crate::datapath::Mode;
+    use crate::datapath::{CheckCounter, Mode};
 
     #[derive(Parser)]
     struct Command {
@@ -273,7 +313,8 @@ mod tests {
             policy(&["--bridge-mac", "02:00:00:00:00:01", "--vlan", "5"]),
             Some(Policy {
                 bridge_mac,
-                gateway_vlan: Some(5)
+                gateway_vlan: Some(5),
+                node_addresses: NodeAddresses::NONE,
             })
         );
         for refused in [
@@ -286,6 +327,37 @@ mod tests {
         ] {
             assert!(parse(refused).is_err(), "{refused:?}");
         }
+    }
+
+    #[test]
+    fn own_addresses_are_as_many_as_there_is_room_for() {
+        let arguments = parse(&[
+            "--bridge-mac=02:00:00:00:00:01",
+            "--own-address=fe80::1",
+            "--own-address=172.18.0.3",
+            "--own-address=fd00::3",
+            "--own-address=fd00::3",
+            "--own-address=172.18.0.4",
+            "--own-address=fd00::4",
+            "--own-address=fd00::5",
+        ]);
+        let policy = arguments.unwrap().policy.policy().unwrap();
+        let expected = NodeAddresses::new(
+            Ipv4Addr::new(172, 18, 0, 3),
+            ["fd00::3", "fd00::4"].map(|address| address.parse().unwrap()),
+        );
+        assert_eq!(policy.node_addresses, expected);
+        assert!(parse(&["--own-address=172.18.0.3"]).is_err(), "whose?");
+    }
+
+    #[test]
+    fn invalid_frames_are_counted_unless_something_else_is_said() {
+        let validate = |arguments: &[&str]| Validate::from(parse(arguments).unwrap().validate);
+        assert_eq!(validate(&[]), Validate::Count);
+        for wanted in Validate::ALL {
+            assert_eq!(validate(&["--validate", wanted.name()]), wanted);
+        }
+        assert!(parse(&["--validate", "all"]).is_err());
     }
 
     #[test]
@@ -320,6 +392,16 @@ mod tests {
                 bytes: 720,
                 last_seen_ns: 1_000_000_000,
             }],
+            checks: Checks {
+                failed: vec![CheckCounter {
+                    interface_index: 2,
+                    direction: Direction::Ingress,
+                    check: Check::HopLimit,
+                    invalid: true,
+                    packets: 5,
+                }],
+                dropped: 4,
+            },
         };
         let mut output = Vec::new();
         print_stats(&stats, 4_500_000_000, &mut output).unwrap();
@@ -334,6 +416,9 @@ mod tests {
                 "eth0: tc (TCX)",
                 "KIND DECISION PACKETS BYTES LAST SEEN",
                 "arp-reply steer-arp 12 720 3 s ago",
+                "FAILED CHECK SUCH FRAMES ARE PACKETS",
+                "hop-limit-not-255 invalid 5",
+                "dropped: 4",
             ]
         );
     }

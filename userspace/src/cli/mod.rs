@@ -20,6 +20,7 @@ pub mod status;
 mod terminal;
 pub mod topology;
 pub mod trace;
+pub mod validate;
 mod watch;
 
 use std::{io::Write as _, process::ExitCode, time::Duration};

@@ -1,11 +1,13 @@
 //! The flags that make a policy.
 
+use std::net::IpAddr;
+
 use neighsteer_common::Policy;
 
 use crate::ids::Mac;
 
 /// The flags of a policy.
-#[derive(Clone, Copy, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct PolicyArgs {
     /// The MAC address that the gateway routers share with the bridge; without it, kinds are told
     /// and nothing is decided
@@ -19,6 +21,10 @@ pub struct PolicyArgs {
         value_parser = clap::value_parser!(u16).range(1..=4094)
     )]
     pub vlan: Option<u16>,
+    /// An address of this node on the bridge's network: ARP and NDP that announce it from another
+    /// MAC address are noted; one IPv4 address and two of IPv6
+    #[arg(long, value_name = "IP", requires = "bridge_mac")]
+    pub own_address: Vec<IpAddr>,
 }
 
 impl PolicyArgs {
@@ -28,6 +34,7 @@ impl PolicyArgs {
         self.bridge_mac.map(|mac| Policy {
             bridge_mac: mac.0,
             gateway_vlan: self.vlan,
+            node_addresses: self.own_address.iter().copied().collect(),
         })
     }
 }

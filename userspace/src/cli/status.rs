@@ -190,9 +190,10 @@ fn print(status: &serde_json::Value, output: &mut Output<'_>) -> anyhow::Result<
     }
     for (_, datapath) in objects(status, "datapath") {
         output.line(format_args!(
-            "datapath {}: {}",
+            "datapath {}: {}, validate {}",
             text(datapath, "interface"),
-            text(datapath, "mode")
+            text(datapath, "mode"),
+            text(datapath, "validate")
         ))?;
     }
     for (_, bridge) in objects(status, "steering") {

@@ -6,7 +6,7 @@ mod report;
 mod tests;
 
 use anyhow::Context as _;
-use neighsteer_common::{Bytes, Policy, classify};
+use neighsteer_common::{Bytes, classify};
 
 pub use frame::{FrameArgs, FrameInputError};
 
@@ -132,11 +132,7 @@ async fn trace(
     datapath: &DatapathPorts,
     control: &mut UnixCtlSession,
 ) -> anyhow::Result<Report> {
-    let policy = Policy {
-        bridge_mac: group.bridge_mac.0,
-        gateway_vlan: group.gateway_vlan,
-    };
-    let verdict = classify(&Bytes::from(frame), Some(&policy));
+    let verdict = classify(&Bytes::from(frame), Some(&group.policy()));
     let port = match in_port {
         Port::Number(number) => number.to_string(),
         Port::Local => "LOCAL".to_owned(),

@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf};
 
 use neighsteer_common::{
-    Policy,
+    Policy, Validate,
     abi::{self, Direction, Settings},
 };
 use nix::net::if_::if_nametoindex;
@@ -83,6 +83,8 @@ pub struct AttachOptions {
     /// Sets `skb->mark` of frames to steer to this number, and of no others (tc only; not with a
     /// tag): what flows steer by.
     pub steering_mark: Option<u32>,
+    /// What becomes of frames that every receiver must discard.
+    pub validate: Validate,
     /// Where bpffs is, or is to be mounted: [`pins::DEFAULT_BPFFS`].
     pub bpffs: PathBuf,
     /// Takes clsact although the kernel has TCX.
@@ -170,19 +172,30 @@ pub fn attach_object(options: &AttachOptions, object: &[u8]) -> Result<Attached,
     let pins = Pins::new(&options.bpffs, interface);
     let earlier = earlier(options, &pins, interface_index)?;
 
-    let pinned = pins.counters();
-    let kept = pinned.exists().then_some(pinned.as_path());
-    let settings = Settings::new(Direction::Ingress, options.policy.as_ref(), options.tag)
-        .with_steering_mark(options.steering_mark);
-    let mut ebpf = load::load(object, &settings, kept)?;
-    let counters = ebpf.take_map(abi::COUNTERS).ok_or(AttachError::Missing {
-        name: abi::COUNTERS,
-    })?;
+    let kept: Vec<_> = pins
+        .maps()
+        .into_iter()
+        .filter(|(_, pin)| pin.exists())
+        .collect();
+    let settings = Settings::new(
+        Direction::Ingress,
+        options.policy.as_ref(),
+        options.tag,
+        options.validate,
+    )
+    .with_steering_mark(options.steering_mark);
+    let mut ebpf = load::load(object, &settings, &kept)?;
+    let mut maps = Vec::new();
+    for (name, pin) in pins.maps() {
+        let map = ebpf.take_map(name).ok_or(AttachError::Missing { name })?;
+        maps.push((map, pin));
+    }
+    let counters_kept = kept.iter().any(|(name, _)| *name == abi::COUNTERS);
     let mut attempt = Attempt::new(options, interface_index, &pins);
     let replaced = earlier.link.is_some() || earlier.filter.is_some();
     let (mode, program_id) = match options.hook {
-        Hook::Tc => attempt.tc(&mut ebpf, &counters, earlier)?,
-        Hook::Xdp => attempt.xdp(&mut ebpf, &counters, earlier)?,
+        Hook::Tc => attempt.tc(&mut ebpf, &maps, earlier)?,
+        Hook::Xdp => attempt.xdp(&mut ebpf, &maps, earlier)?,
     };
     Ok(Attached {
         interface: interface.clone(),
@@ -190,7 +203,7 @@ pub fn attach_object(options: &AttachOptions, object: &[u8]) -> Result<Attached,
         mode,
         program_id,
         replaced,
-        counters_kept: kept.is_some(),
+        counters_kept,
         warnings: attempt.keep(),
     })
 }

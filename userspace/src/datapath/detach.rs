@@ -30,13 +30,14 @@ pub fn detach(interface: &str, bpffs: &Path) -> Result<bool, DetachError> {
     };
     let pins = Pins::new(bpffs, interface);
     let link = links::open(&pins.link()).ok().flatten();
-    // The link first: nothing must count any more when the counters go.
+    // The link first: nothing must count any more when the maps go.
     for pin in [
         pins.link(),
         pins.next_link(),
         pins.program(),
         pins.next_program(),
         pins.counters(),
+        pins.checks(),
     ] {
         found |= pins::remove(&pin).map_err(|source| DetachError::Pin { path: pin, source })?;
     }

@@ -1,6 +1,10 @@
 //! Loads the eBPF object.
 
-use std::{collections::HashMap, fs, path::Path};
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use aya::{
     Ebpf, EbpfError, EbpfLoader,
@@ -63,21 +67,21 @@ fn effective_capabilities(status: &str) -> Option<u64> {
 
 /// Creates the maps of an object and makes its programs ready to be loaded.
 ///
-/// With `counters`, a pin of a former load, the programs go on counting there.
+/// With `kept`, names of maps and their pins of a former load, the programs go on counting there.
 ///
 /// # Errors
 /// Where the object is of another ABI, the pin of another shape, or a map cannot be created.
 pub fn load(
     object: &[u8],
     settings: &Settings,
-    counters: Option<&Path>,
+    kept: &[(&'static str, PathBuf)],
 ) -> Result<Ebpf, AttachError> {
     check_abi(object)?;
     let mut loader = EbpfLoader::new();
     loader.override_global(abi::SETTINGS, settings, true);
-    if let Some(pin) = counters {
-        check_shape(object, pin)?;
-        loader.map_pin_path(abi::COUNTERS, pin);
+    for (name, pin) in kept {
+        check_shape(object, name, pin)?;
+        loader.map_pin_path(name, pin);
     }
     loader.load(object).map_err(|error| {
         if is_permission(&error) {
@@ -100,16 +104,14 @@ fn check_abi(object: &[u8]) -> Result<(), AttachError> {
         })
 }
 
-/// Compares the pinned counters with the map that the object defines.
-fn check_shape(object: &[u8], pin: &Path) -> Result<(), AttachError> {
+/// Compares a pinned map with the one that the object defines.
+fn check_shape(object: &[u8], name: &'static str, pin: &Path) -> Result<(), AttachError> {
     let pinned = shape_of_pin(pin).map_err(|source| AttachError::Map {
         path: pin.to_owned(),
         source,
     })?;
     let parsed = parse(object)?;
-    let map = parsed.maps.get(abi::COUNTERS).ok_or(AttachError::Missing {
-        name: abi::COUNTERS,
-    })?;
+    let map = parsed.maps.get(name).ok_or(AttachError::Missing { name })?;
     let wanted = MapShape {
         map_type: map.map_type(),
         key_size: map.key_size(),
@@ -207,6 +209,9 @@ mod tests {
             counters.value_size() as usize,
             size_of::<abi::CounterValue>()
         );
+        let checks = object.maps.get(abi::CHECKS).unwrap();
+        assert_eq!(checks.key_size() as usize, size_of::<abi::CheckKey>());
+        assert_eq!(checks.value_size() as usize, size_of::<abi::CheckCounts>());
         assert_eq!(object.license.as_bytes(), b"Dual MIT/GPL");
         for program in [abi::TC_INGRESS, abi::XDP_INGRESS] {
             assert!(object.programs.contains_key(program), "{program}");
@@ -226,7 +231,7 @@ mod tests {
         for start in found {
             object[start] = b'X';
         }
-        let error = load(&object, &Settings::default(), None).unwrap_err();
+        let error = load(&object, &Settings::default(), &[]).unwrap_err();
         assert!(matches!(error, AttachError::ObjectAbi { .. }), "{error}");
     }
 }

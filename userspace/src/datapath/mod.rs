@@ -6,6 +6,7 @@
 //! | pin | what |
 //! | --- | --- |
 //! | `counters` | the per-CPU counters, kept over every re-attach |
+//! | `checks` | how many frames failed which check, kept likewise |
 //! | `program` | the program that is attached |
 //! | `link` | the TCX or XDP link: the program stays attached while this file exists |
 //!
@@ -14,6 +15,7 @@
 
 pub mod attach;
 pub mod bpffs;
+mod checks;
 mod detach;
 pub mod error;
 mod filter;
@@ -26,6 +28,7 @@ pub mod pins;
 pub mod read;
 
 pub use attach::{AttachOptions, Attached, Hook, Mode, Warning, attach};
+pub use checks::{CheckCounter, Checks, checks};
 pub use detach::detach;
 pub use error::{AttachError, DetachError, ReadError};
 pub use pins::DEFAULT_BPFFS;

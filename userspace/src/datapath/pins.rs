@@ -39,6 +39,21 @@ impl Pins {
         self.directory.join("counters")
     }
 
+    /// The map of failed checks.
+    #[must_use]
+    pub fn checks(&self) -> PathBuf {
+        self.directory.join("checks")
+    }
+
+    /// The pins of the maps that outlive a program, by the names that the object gives them.
+    #[must_use]
+    pub fn maps(&self) -> [(&'static str, PathBuf); 2] {
+        [
+            (abi::COUNTERS, self.counters()),
+            (abi::CHECKS, self.checks()),
+        ]
+    }
+
     /// The program.
     #[must_use]
     pub fn program(&self) -> PathBuf {
@@ -181,6 +196,7 @@ mod tests {
     #[test]
     fn pins_of_another_version_are_found_and_ours_are_not_taken_for_them() {
         let bpffs = tempfile::tempdir().unwrap();
+        let ours = version(abi::VERSION);
         let at = |version: &str| {
             bpffs
                 .path()
@@ -188,10 +204,10 @@ mod tests {
                 .join(version)
                 .join("eth0%2e5")
         };
-        for version in ["v1", "v7"] {
+        for version in [&ours, "v7"] {
             fs::create_dir_all(at(version)).unwrap();
         }
-        fs::write(at("v1").join("program"), "").unwrap();
+        fs::write(at(&ours).join("program"), "").unwrap();
         let found = || other_version(bpffs.path(), "eth0.5").unwrap();
         assert_eq!(found(), None);
         fs::write(at("v7").join("program"), "").unwrap();

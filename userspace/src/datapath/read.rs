@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use aya::{
+    Pod,
     maps::{Map, MapData, PerCpuHashMap},
     programs::links::LinkType,
 };
@@ -49,7 +50,10 @@ pub struct Counter {
     pub last_seen_ns: u64,
 }
 
-fn as_text<S: Serializer>(value: &impl ToString, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn as_text<S: Serializer>(
+    value: &impl ToString,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&value.to_string())
 }
 
@@ -59,41 +63,11 @@ fn as_text<S: Serializer>(value: &impl ToString, serializer: S) -> Result<S::Ok,
 /// Where nothing is attached, or its map cannot be read.
 pub fn counters(interface: &str, bpffs: &Path) -> Result<Vec<Counter>, ReadError> {
     let pin = Pins::new(bpffs, interface).counters();
+    let map = open::<CounterKey, CounterValue>(interface, &pin)?;
     let error = |source| ReadError::Map {
         path: pin.clone(),
         source,
     };
-    if !load::has_capabilities() {
-        return Err(ReadError::Permission {
-            missing: load::CAPABILITIES,
-        });
-    }
-    let pinned = load::shape_of_pin(&pin).map_err(|source| {
-        if errno_of(&source) == Some(Errno::ENOENT) {
-            ReadError::NotAttached {
-                interface: interface.to_owned(),
-                path: pin.clone(),
-            }
-        } else if is_permission(&source) {
-            ReadError::Permission {
-                missing: load::CAPABILITIES,
-            }
-        } else {
-            error(source)
-        }
-    })?;
-    let wanted = wanted_shape(pinned.max_entries);
-    if pinned != wanted {
-        return Err(ReadError::CountersShape {
-            path: pin.clone(),
-            pinned,
-            wanted,
-        });
-    }
-    let map = MapData::from_pin(&pin)
-        .and_then(Map::from_map_data)
-        .map_err(error)?;
-    let map: PerCpuHashMap<_, CounterKey, CounterValue> = map.try_into().map_err(error)?;
     let mut sums = BTreeMap::new();
     for entry in map.iter() {
         let (key, values) = entry.map_err(error)?;
@@ -107,14 +81,53 @@ pub fn counters(interface: &str, bpffs: &Path) -> Result<Vec<Counter>, ReadError
     Ok(sums.into_values().collect())
 }
 
-/// What a map of our counters looks like; the number of entries is the object's affair.
-fn wanted_shape(max_entries: u32) -> MapShape {
-    MapShape {
-        map_type: PER_CPU_HASH,
-        key_size: u32::try_from(size_of::<CounterKey>()).unwrap_or(u32::MAX),
-        value_size: u32::try_from(size_of::<CounterValue>()).unwrap_or(u32::MAX),
-        max_entries,
+/// Opens a pinned map of an interface, after a look at its shape.
+pub(super) fn open<K: Pod, V: Pod>(
+    interface: &str,
+    pin: &Path,
+) -> Result<PerCpuHashMap<MapData, K, V>, ReadError> {
+    let error = |source| ReadError::Map {
+        path: pin.to_owned(),
+        source,
+    };
+    if !load::has_capabilities() {
+        return Err(ReadError::Permission {
+            missing: load::CAPABILITIES,
+        });
     }
+    let pinned = load::shape_of_pin(pin).map_err(|source| {
+        if errno_of(&source) == Some(Errno::ENOENT) {
+            ReadError::NotAttached {
+                interface: interface.to_owned(),
+                path: pin.to_owned(),
+            }
+        } else if is_permission(&source) {
+            ReadError::Permission {
+                missing: load::CAPABILITIES,
+            }
+        } else {
+            error(source)
+        }
+    })?;
+    let wanted = MapShape {
+        map_type: PER_CPU_HASH,
+        key_size: u32::try_from(size_of::<K>()).unwrap_or(u32::MAX),
+        value_size: u32::try_from(size_of::<V>()).unwrap_or(u32::MAX),
+        // The number of entries is the object's affair.
+        max_entries: pinned.max_entries,
+    };
+    if pinned != wanted {
+        return Err(ReadError::CountersShape {
+            path: pin.to_owned(),
+            pinned,
+            wanted,
+        });
+    }
+    MapData::from_pin(pin)
+        .and_then(Map::from_map_data)
+        .map_err(error)?
+        .try_into()
+        .map_err(error)
 }
 
 type Order = (u32, Direction, Kind, Decision);

@@ -23,6 +23,8 @@ pub use build::build;
 pub use places::{Place, places};
 pub use skip::{SkipReason, Skipped};
 
+use neighsteer_common::Policy;
+
 use crate::{
     ids::{Mac, OfPort},
     ovsdb::Uuid,
@@ -92,6 +94,16 @@ pub struct BridgeGroup {
 }
 
 impl BridgeGroup {
+    /// What frames on the bridge are judged by.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        Policy {
+            bridge_mac: self.bridge_mac.0,
+            gateway_vlan: self.gateway_vlan,
+            node_addresses: self.node_addresses.iter().copied().collect(),
+        }
+    }
+
     /// The ports by which ARP and NDP reach the bridge from outside OVN's gateway routers, the
     /// uplink first.
     pub fn ingress_ports(&self) -> impl Iterator<Item = &IngressPort> {

@@ -1,6 +1,6 @@
 use std::net::IpAddr;
 
-use neighsteer_common::{Bytes, Decision, Kind, Policy, classify};
+use neighsteer_common::{Bytes, Decision, Kind, NodeAddresses, Policy, classify};
 
 use super::*;
 use crate::audit::{FrameError, Message, Neighbour, TrafficKind, probes};
@@ -21,6 +21,7 @@ fn verdict(frame: &[u8], vlan: Option<u16>) -> (Kind, Decision, bool) {
     let policy = Policy {
         bridge_mac: mac.0,
         gateway_vlan: vlan,
+        node_addresses: NodeAddresses::NONE,
     };
     let verdict = classify(&Bytes::from(frame), Some(&policy));
     (verdict.kind, verdict.decision, verdict.notes.is_empty())

@@ -13,11 +13,7 @@ fn group() -> BridgeGroup {
 
 fn report(decision_of: &[u8]) -> Report {
     let group = group();
-    let policy = Policy {
-        bridge_mac: group.bridge_mac.0,
-        gateway_vlan: None,
-    };
-    let verdict = classify(&Bytes::from(decision_of), Some(&policy));
+    let verdict = classify(&Bytes::from(decision_of), Some(&group.policy()));
     let translation = Translation::parse(include_str!("../../audit/tests/two_routers.txt"));
     let names = PortNames::default();
     let mut seen_by = sights(&group, &names, &translation);

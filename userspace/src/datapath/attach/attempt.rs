@@ -26,7 +26,7 @@ use crate::datapath::{
 
 /// An attachment in the making: removes the pins that it made unless it is kept.
 ///
-/// Counters and program are pinned before anything is attached, the link last: a process that is
+/// Maps and program are pinned before anything is attached, the link last: a process that is
 /// killed in between leaves at most pins that the next one takes over.
 pub(super) struct Attempt<'a> {
     pub(super) options: &'a AttachOptions,
@@ -64,20 +64,19 @@ impl<'a> Attempt<'a> {
         std::mem::take(&mut self.warnings)
     }
 
-    /// Pins the counters, unless they came from their pin, and the program beside its place.
+    /// Pins the maps, unless they came from their pins, and the program beside its place.
     pub(super) fn begin(
         &mut self,
-        counters: &Map,
+        maps: &[(Map, PathBuf)],
         pin_program: impl FnOnce(&Path) -> Result<(), PinError>,
     ) -> Result<(), AttachError> {
         let directory = self.pins.directory();
         fs::create_dir_all(directory).map_err(|source| file_error(directory, source))?;
-        let pin = self.pins.counters();
-        if !pin.exists() {
-            counters
-                .pin(&pin)
-                .map_err(|source| pin_error(&pin, source))?;
-            self.made.push(pin);
+        for (map, pin) in maps {
+            if !pin.exists() {
+                map.pin(pin).map_err(|source| pin_error(pin, source))?;
+                self.made.push(pin.clone());
+            }
         }
         let next = self.pins.next_program();
         pins::remove(&next).map_err(|source| file_error(&next, source))?;

@@ -1,5 +1,7 @@
 //! tc ingress: TCX, and clsact where the kernel has no TCX (before 6.6).
 
+use std::path::PathBuf;
+
 use aya::{
     Ebpf,
     maps::Map,
@@ -22,12 +24,12 @@ impl Attempt<'_> {
     pub(super) fn tc(
         &mut self,
         ebpf: &mut Ebpf,
-        counters: &Map,
+        maps: &[(Map, PathBuf)],
         earlier: Earlier,
     ) -> Result<(Mode, u32), AttachError> {
         let program = load::tc_program(ebpf, abi::TC_INGRESS)?;
         let program_id = program.info().map_err(|error| self.refused(error))?.id();
-        self.begin(counters, |pin| program.pin(pin))?;
+        self.begin(maps, |pin| program.pin(pin))?;
 
         let Earlier { link, filter } = earlier;
         let has_filter = filter.is_some();

@@ -1,6 +1,6 @@
 //! XDP: in the driver, and in the network stack where the driver refuses.
 
-use std::error::Error;
+use std::{error::Error, path::PathBuf};
 
 use aya::{
     Ebpf,
@@ -24,12 +24,12 @@ impl Attempt<'_> {
     pub(super) fn xdp(
         &mut self,
         ebpf: &mut Ebpf,
-        counters: &Map,
+        maps: &[(Map, PathBuf)],
         earlier: Earlier,
     ) -> Result<(Mode, u32), AttachError> {
         let program = load::xdp_program(ebpf, abi::XDP_INGRESS)?;
         let program_id = program.info().map_err(|error| self.refused(error))?.id();
-        self.begin(counters, |pin| program.pin(pin))?;
+        self.begin(maps, |pin| program.pin(pin))?;
 
         let former = match earlier.link {
             Some(link) if link.link_type == Some(LinkType::Xdp) => {
