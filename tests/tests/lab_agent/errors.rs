@@ -98,3 +98,27 @@ fn a_second_agent_is_refused_and_told_who_the_first_is() {
     refused(&rig.run(&["agent"]), &[&format!("pid {}", agent.pid())]);
     assert!(agent.terminate(PATIENCE).unwrap().success());
 }
+
+#[test]
+fn steering_by_mark_is_refused_where_no_frame_would_come_to_the_switch_with_a_mark_of_its_own() {
+    let rig = Rig::start(1, &[]);
+    // The lab's bridges have the userspace datapath.
+    let cases: [(&[&str], &[&str]); 4] = [
+        (&[], &["br-ex", "netdev", "--match header"]),
+        (
+            &["--datapath", "xdp"],
+            &["--match mark needs --datapath tc"],
+        ),
+        (&["--tag", "7"], &["--tag", "--match mark"]),
+        (
+            &["--steering-mark", "0x3f0"],
+            &["EgressService", "0x6e730034"],
+        ),
+    ];
+    for (further, says) in cases {
+        let flags = [&["agent", "--match", "mark"], &STEER[..], further].concat();
+        refused(&rig.run(&flags), says);
+        nothing_attached(&rig);
+        assert_eq!(rig.our_flows(), Vec::<String>::new());
+    }
+}

@@ -245,6 +245,7 @@ mod tests {
     use neighsteer_common::NodeAddresses;
 
     use super::*;
+    use crate::topology::tests::{Network, Node};
 
     const ORDERS: Orders = Orders {
         policy: Policy {
@@ -276,6 +277,15 @@ mod tests {
             interface: interface.to_owned(),
         };
         (interface.into(), ORDERS, Err(error))
+    }
+
+    #[test]
+    fn another_mark_is_another_program() {
+        let topology = Node::new(&[Network::default_network()]).topology();
+        let mut attachments = attachments(&[]);
+        assert!(attachments.want(&topology, |_| None));
+        assert!(!attachments.want(&topology, |_| None));
+        assert!(attachments.want(&topology, |_| Some(SteeringMark::DEFAULT)));
     }
 
     #[test]

@@ -214,6 +214,27 @@ mod tests {
     }
 
     #[test]
+    fn with_hardware_offload_uplinks_are_steered_by_headers_and_without_by_mark_again() {
+        let mut model = model(&[Network::default_network()]);
+        let gates = Gates::new(true, true).unwrap();
+        let flows = |model: &Model, mark| {
+            let desired = model.desired(gates, Install::Overlay, mark);
+            desired.bridges["breth0"].plan.flows.clone()
+        };
+        let mark = Some(SteeringMark::DEFAULT);
+        let (by_header, by_mark) = (flows(&model, None), flows(&model, mark));
+        assert_eq!(by_mark.len(), by_header.len() + 1);
+        for (offload, expected) in [("true", &by_header), ("false", &by_mark)] {
+            for root in model.rows.open_vswitch.values_mut() {
+                root.other_config
+                    .insert("hw-offload".into(), offload.into());
+            }
+            assert!(model.rebuild(), "it is another topology");
+            assert_eq!(&flows(&model, mark), expected, "hw-offload={offload}");
+        }
+    }
+
+    #[test]
     fn a_bridge_without_an_uplink_stops_the_agent_only_where_there_is_no_other_one() {
         let coral = Network::user_defined("coral", 6).on_uplink("br-up");
         let alone = model(std::slice::from_ref(&coral)).check_uplinks();

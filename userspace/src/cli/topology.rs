@@ -89,7 +89,15 @@ pub async fn run(args: &TopologyArgs, output: &mut Output<'_>) -> anyhow::Result
 
 fn print(topology: &Topology, out: &mut (dyn Write + Send)) -> io::Result<()> {
     let chassis = topology.chassis.as_deref().unwrap_or("unknown");
-    writeln!(out, "chassis {chassis}, bridges: {}", topology.groups.len())?;
+    let offload = match topology.hardware_offload {
+        true => ", hardware offload",
+        false => "",
+    };
+    writeln!(
+        out,
+        "chassis {chassis}, bridges: {}{offload}",
+        topology.groups.len()
+    )?;
     for group in &topology.groups {
         writeln!(out, "\n{}", heading(group))?;
         writeln!(out, "{}", members(group))?;

@@ -1,5 +1,8 @@
 use super::*;
-use crate::audit::{Lookups, TrafficKind};
+use crate::{
+    audit::{Lookups, TrafficKind},
+    plan::SteeringMark,
+};
 
 #[test]
 fn a_bridge_that_is_as_planned_has_no_finding() {
@@ -15,6 +18,26 @@ fn a_manager_that_ships_the_design_itself_is_no_finding() {
         installed.flow.cookie = crate::openflow::Cookie(0xdeff105);
     }
     assert_eq!(bridge.texts(), [""; 0]);
+}
+
+#[test]
+fn by_mark_the_flows_for_marked_frames_and_those_below_them_are_wanted() {
+    let mut bridge = Bridge::with(|_| {}, &[7]);
+    let plan = bridge.plan.clone();
+    bridge.plan = plan.by_mark(&bridge.group, SteeringMark::DEFAULT);
+    // Steered by headers so far: the mark's flow and those one priority lower are missing.
+    let missing = |bridge: &Bridge, what: &str| {
+        let texts = bridge.texts();
+        let texts = texts.iter().filter(|text| text.contains(what));
+        texts.filter(|text| text.contains("missing")).count()
+    };
+    assert_eq!(missing(&bridge, "pkt_mark=0x6e730034"), 1);
+    assert_eq!(missing(&bridge, "priority=51"), 4);
+    let flows: Vec<String> = bridge.plan.flows.iter().map(ToString::to_string).collect();
+    bridge.observed.flows.clear();
+    bridge.install(&flows.join("\n"));
+    assert_eq!(bridge.texts(), [""; 0]);
+    assert!(bridge.audit().steered);
 }
 
 #[test]

@@ -2,8 +2,10 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::{
+    cli::matching::MatchArgs,
     ids::OfPort,
     openflow::{Cookie, InstalledFlow, PortDescription, parse_dump},
+    plan::SteeringMatch,
     topology::tests::{Network, Node},
 };
 
@@ -49,6 +51,39 @@ fn diff_args() -> FlowsArgs {
         diff: true,
         ..FlowsArgs::default()
     }
+}
+
+#[tokio::test]
+async fn flows_by_mark_are_shown_where_the_bridge_can_be_steered_so() {
+    let matching = MatchArgs {
+        steering_match: SteeringMatch::Mark,
+        steering_mark: "0x52".parse().unwrap(),
+    };
+    let args = FlowsArgs {
+        matching,
+        ..FlowsArgs::default()
+    };
+    let (_, text) = show(args.clone(), false, "").await;
+    assert!(text.contains("pkt_mark=0x52, actions=set_field:0x0->pkt_mark,output:2"));
+    assert_eq!(text.matches("priority=51").count(), 4, "{text}");
+
+    let mut topology = Node::new(&[Network::default_network()]).topology();
+    topology.hardware_offload = true;
+    let gates = Gates::new(true, true).unwrap();
+    let refused = run(
+        &args,
+        &topology,
+        gates,
+        &Fixed(Vec::new()),
+        false,
+        &mut Vec::new(),
+    )
+    .await;
+    let message = refused.unwrap_err().to_string();
+    assert!(
+        message.contains("breth0") && message.contains("hw-offload"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
