@@ -71,9 +71,7 @@ pub fn tc_observe(context: TcContext) -> i32 {
 #[inline(always)]
 fn verdict<F: Frame>(frame: &F) -> u32 {
     match recognise(frame) {
-        Some(recognised) => recognised
-            .judge(frame, settings().policy().as_ref())
-            .pack(),
+        Some(recognised) => recognised.judge(frame, settings().policy().as_ref()).pack(),
         None => u32::MAX,
     }
 }
