@@ -9,13 +9,14 @@ use neighsteer::{
         Cookie, NativeSwitch, Switch as _,
         unixctl::{UnixCtl, UnixCtlSession},
     },
-    plan::{self, COOKIE, Gates, Install, STEERING_PRIORITY},
+    plan::{self, BridgePlan, COOKIE, Gates, Install, SteeringMark},
     topology::{AgeThreshold, BridgeGroup, GatewayRouter, IngressPort},
 };
 use neighsteer_common::{Decision, Kind, NodeAddresses, Policy, Validate};
 pub use neighsteer_tests::tools::{ip, run};
 use neighsteer_tests::{
     frames::{Mac, NODE_IP, NODE_IP6},
+    lab::wait_until,
     packet_socket::PacketSocket,
     vm::{self, KernelSwitch},
 };
@@ -50,9 +51,20 @@ pub struct Shape {
     pub gateway_vlan: Option<u16>,
 }
 
+/// What frames cost the switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Flows in the kernel for them.
+    pub flows: usize,
+    /// How many ovs-vswitchd had to look at.
+    pub upcalls: u64,
+}
+
 pub struct Rig {
     pub switch: KernelSwitch,
     pub shape: Shape,
+    /// By which frames of the uplink are steered; `None` = by headers.
+    mark: Option<SteeringMark>,
     native: NativeSwitch,
     control: UnixCtlSession,
     ports: BTreeMap<String, OfPort>,
@@ -73,6 +85,8 @@ impl Rig {
         let often = [
             "other_config:max-revalidator=50",
             "other_config:max-idle=600000",
+            // However slow the machine is and however few frames they take.
+            "other_config:min-revalidate-pps=0",
         ];
         let switch = KernelSwitch::start(&[&often, settings].concat()).unwrap();
         switch
@@ -114,6 +128,7 @@ impl Rig {
                 .unwrap(),
             switch,
             shape,
+            mark: None,
             native,
             ports,
             last: 0,
@@ -134,7 +149,11 @@ impl Rig {
         let file = self.directory.path().join("flows");
         fs::write(&file, flows).unwrap();
         let daemons = self.switch.daemons();
-        daemons.ofctl(&["del-flows"], INTEGRATION, &[]).unwrap();
+        // A bridge that was just made may take its socket away once more.
+        wait_until(PATIENCE, "the bridge to take flows", || {
+            daemons.ofctl(&["del-flows"], INTEGRATION, &[])
+        })
+        .unwrap();
         daemons
             .ofctl(&["add-flows"], INTEGRATION, &[file.to_str().unwrap()])
             .unwrap();
@@ -143,8 +162,53 @@ impl Rig {
     /// Puts the design's flows, flags and forwarding entry on the bridge, and nothing else.
     pub async fn steer(&mut self, shape: Shape) {
         self.shape = shape;
-        let gates = Gates::new(true, true).unwrap();
-        let plan = plan::plan(&self.group(), gates, Install::Complete);
+        let plan = self.plan(Gates::new(true, true).unwrap());
+        self.put(plan).await;
+    }
+
+    /// The same by a mark, or by headers, for all that is steered from now on.
+    pub async fn steer_by(&mut self, mark: Option<SteeringMark>) {
+        self.mark = mark;
+        self.steer(self.shape).await;
+    }
+
+    /// Today's flows, which hand ARP and NDP to every router, instead of the design's.
+    pub async fn fan_out(&mut self) {
+        self.mark = None;
+        let plan = self.plan(Gates::default());
+        self.put(plan).await;
+    }
+
+    /// As the agent does on a bridge that is steered in another way so far: in one bundle.
+    pub async fn change_to(&mut self, mark: Option<SteeringMark>) {
+        self.mark = mark;
+        let plan = self.plan(Gates::new(true, true).unwrap());
+        let installed = self.native.dump_flows(BRIDGE, Some(COOKIE)).await.unwrap();
+        let changes = plan::diff(&plan.flows, &installed);
+        assert!(!changes.is_empty());
+        self.native.change_flows(BRIDGE, &changes).await.unwrap();
+    }
+
+    fn plan(&self, gates: Gates) -> BridgePlan {
+        let group = self.group();
+        let plan = plan::plan(&group, gates, Install::Complete);
+        match self.mark {
+            Some(mark) => plan.by_mark(&group, mark),
+            None => plan,
+        }
+    }
+
+    /// Flows of others, in the syntax of ovs-ofctl; `UPLINK` stands for the uplink's number.
+    pub fn add_flows(&self, flows: &[String]) {
+        let uplink = self.ports[UPLINK].to_string();
+        for flow in flows {
+            let flow = flow.replace("UPLINK", &uplink);
+            let daemons = self.switch.daemons();
+            daemons.ofctl(&["add-flow"], BRIDGE, &[&flow]).unwrap();
+        }
+    }
+
+    async fn put(&mut self, plan: BridgePlan) {
         self.switch
             .daemons()
             .ofctl(&["del-flows"], BRIDGE, &[])
@@ -254,13 +318,21 @@ impl Rig {
         }
     }
 
-    /// Frames that took a flow of priority 52, by what it steers.
+    /// Frames that were steered by the mark.
+    pub async fn marked(&self) -> u64 {
+        let flows = self.native.dump_flows(BRIDGE, Some(COOKIE)).await.unwrap();
+        let marked = flows.iter().filter(|it| it.flow.matches.pkt_mark.is_some());
+        marked.map(|it| it.packets).sum()
+    }
+
+    /// Frames that were steered by their headers, by what their flow steers.
     pub async fn steered(&self) -> BTreeMap<Decision, u64> {
         let flows = self.native.dump_flows(BRIDGE, Some(COOKIE)).await.unwrap();
         let mut steered = BTreeMap::new();
         for installed in flows {
             let matches = &installed.flow.matches;
-            if installed.flow.priority == STEERING_PRIORITY && installed.packets > 0 {
+            let by_header = plan::is_steering(&installed.flow) && matches.pkt_mark.is_none();
+            if by_header && installed.packets > 0 {
                 let decision = match matches.icmpv6_type {
                     None => Decision::SteerArp,
                     Some(134) => Decision::SteerRa,
@@ -333,12 +405,50 @@ impl Rig {
                 node_addresses: NodeAddresses::NONE,
             }),
             tag: None,
-            steering_mark: None,
+            steering_mark: self.mark.map(SteeringMark::get),
             validate,
             bpffs: self.bpffs(),
             clsact: false,
         })
         .unwrap()
+    }
+
+    /// Takes the program off the uplink.
+    pub fn detach(&self) {
+        assert!(datapath::detach(UPLINK, &self.bpffs()).unwrap());
+    }
+
+    /// What frames cost that come in by the uplink, when the kernel knows none of them at first.
+    ///
+    /// They come one after another, as on a link that is not full: the kernel's flow for a frame is
+    /// mostly there before the next one that it takes.
+    pub async fn cost(&mut self, frames: &[Vec<u8>]) -> Cost {
+        self.receive(&[]).await;
+        let before = self.missed().await;
+        for frame in frames {
+            self.send(frame);
+            sleep(Duration::from_millis(1)).await;
+        }
+        self.receive_by_known_flows(&[]).await;
+        // The frame that comes last is not one of them.
+        let upcalls = self.missed().await - before - 1;
+        let flows = self.kernel_flows().await;
+        let by_uplink = format!("in_port({UPLINK})");
+        let last = format!("dst={LAST}");
+        let flows = flows
+            .lines()
+            .filter(|line| line.contains(&by_uplink) || line.contains("recirc_id(0x"))
+            .filter(|line| !line.contains(&last))
+            .count();
+        Cost { flows, upcalls }
+    }
+
+    /// Frames so far that the kernel had no flow for.
+    async fn missed(&mut self) -> u64 {
+        let shown = self.control.call("dpctl/show", &[]).await.unwrap();
+        let (_, missed) = shown.split_once("missed:").unwrap();
+        let digits = missed.split_whitespace().next().unwrap();
+        digits.parse().unwrap()
     }
 
     /// Whether the program is attached, as it is read back.

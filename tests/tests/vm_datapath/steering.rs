@@ -13,14 +13,14 @@ use crate::rig::*;
 const FOLLOWERS: u16 = 70;
 const TIMES: usize = 10;
 
-const SHAPE: Shape = Shape {
+pub const SHAPE: Shape = Shape {
     followers: FOLLOWERS,
     mac: BRIDGE_MAC,
     gateway_vlan: None,
 };
 
 /// What a host sends to the shared address, and what steers it.
-fn unicast() -> [(Decision, Vec<u8>); 5] {
+pub fn unicast() -> [(Decision, Vec<u8>); 5] {
     let ndp = |message: Ndp| {
         message
             .packet(HOST_IP6, NODE_IP6)

@@ -27,7 +27,7 @@ const ACCELERATOR: &str = "tcg,thread=single";
 /// MiB.
 pub(super) const MEMORY: usize = 2048;
 /// How long one test program may take.
-const PROGRAM: Duration = Duration::from_secs(400);
+const PROGRAM: Duration = Duration::from_secs(600);
 /// How long the machine may take to say its first word.
 const BOOT: Duration = Duration::from_secs(180);
 /// How long it may then be silent: a program's time and some more.

@@ -1,6 +1,8 @@
 //! The real agent on a node whose bridges are the kernel's, in the virtual machines of
 //! `cargo xtask vm run`.
 
+mod marks;
+
 use std::{
     fs,
     net::Ipv4Addr,
@@ -48,16 +50,21 @@ fn pins(lab: &Lab) -> [String; 2] {
 }
 
 fn agent(lab: &Lab) -> AgentProcess {
+    agent_with(lab, &[], 6)
+}
+
+/// An agent with further flags, once it has so many flows on the bridge.
+fn agent_with(lab: &Lab, further: &[&str], flows: u64) -> AgentProcess {
     let flags = [
         "--enable-network-segmentation",
         "--disable-udn-arp-ndp-flood",
     ];
-    let flags = flags.map(str::to_owned).into_iter().chain(pins(lab));
-    let agent = lab.agent(flags).unwrap();
+    let flags = flags.iter().chain(further).map(|flag| (*flag).to_owned());
+    let agent = lab.agent(flags.chain(pins(lab))).unwrap();
     wait_until(PATIENCE, "steering flows and a program", || {
         let status = status(lab);
         let bridge = &status["steering"][0];
-        let converged = bridge["converged"] == true && bridge["flows"] == 6;
+        let converged = bridge["converged"] == true && bridge["flows"] == flows;
         let attached = status["datapath"][0]["mode"].is_string();
         match converged && attached {
             true => Ok(()),
@@ -104,6 +111,12 @@ fn steered(lab: &Lab) -> (u64, usize) {
 
 /// Frames that the program counted as steered Router Advertisements.
 fn counted(lab: &Lab) -> u64 {
+    counted_as(lab, |counter| {
+        counter["kind"] == "router-advertisement" && counter["decision"] == "steer-ra"
+    })
+}
+
+fn counted_as(lab: &Lab, is_meant: impl Fn(&Value) -> bool) -> u64 {
     let mut stats = lab.neighsteer(&["stats", "--output", "json"]).unwrap();
     let output = stats.args(pins(lab)).output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -113,9 +126,7 @@ fn counted(lab: &Lab) -> u64 {
         .iter()
         .filter_map(|interface| interface["counters"].as_array())
         .flatten()
-        .filter(|counter| {
-            counter["kind"] == "router-advertisement" && counter["decision"] == "steer-ra"
-        })
+        .filter(|counter| is_meant(counter))
         .filter_map(|counter| counter["packets"].as_u64())
         .sum()
 }
@@ -168,15 +179,19 @@ fn wait_until_steered(lab: &Lab, frames: u64) {
     .unwrap();
 }
 
-#[test]
-fn no_frame_of_a_stream_escapes_the_flows_while_agents_die_start_and_detach() {
-    let Some(lab) = start() else { return };
-    // The stream would give the host routes.
+/// A stream of advertisements would give the host routes.
+fn accept_no_routes(lab: &Lab) {
     let accept = format!("/proc/sys/net/ipv6/conf/{BRIDGE}/accept_ra");
     lab.node_netns()
         .enter(|| fs::write(accept, "0"))
         .unwrap()
         .unwrap();
+}
+
+#[test]
+fn no_frame_of_a_stream_escapes_the_flows_while_agents_die_start_and_detach() {
+    let Some(lab) = start() else { return };
+    accept_no_routes(&lab);
     let mut first = agent(&lab);
     let (mut sent, ()) = in_a_stream(&lab, || first.kill().unwrap());
     wait_until_steered(&lab, sent);
