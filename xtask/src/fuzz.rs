@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Run only this target (a file of fuzz/fuzz_targets) [default: each in turn]
     target: Option<String>,
     /// For how long, each
-    #[arg(long, default_value_t = 10, value_name = "MINUTES")]
+    #[arg(long, default_value_t = 10, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..))]
     minutes: u32,
 }
 
