@@ -1,6 +1,7 @@
 //! Every developer command of neighsteer: `cargo xtask --help`.
 #![forbid(unsafe_code)]
 
+mod arm64;
 mod bench;
 mod build_ebpf;
 mod compiler;
@@ -35,6 +36,8 @@ enum Verb {
     Setup(setup::Args),
     /// Build the eBPF objects into target/bpf
     BuildEbpf(build_ebpf::Args),
+    /// Build the agent for nodes and DPUs of arm64
+    Arm64(arm64::Args),
     /// Bring up, look into and take down a lab: up, down, status, shell
     Lab(lab::LabArgs),
     /// Show what steering and mirroring change, on real OVN
@@ -67,6 +70,7 @@ fn run(verb: Verb) -> anyhow::Result<ExitCode> {
     match verb {
         Verb::Setup(args) => setup::run(&workspace, &progress, &args),
         Verb::BuildEbpf(args) => build_ebpf::run(&workspace, &progress, &args),
+        Verb::Arm64(args) => arm64::run(&workspace, &progress, &args),
         Verb::Lab(args) => lab::lab(&workspace, &progress, &args),
         Verb::Demo(args) => lab::demo(&workspace, &progress, &args),
         Verb::Test(args) => test::run(&workspace, &progress, &args),

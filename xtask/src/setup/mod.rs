@@ -1,6 +1,7 @@
 //! `setup`: installs what is missing or, where it may not, names it.
 
 mod archive;
+pub(crate) mod cross;
 mod debian;
 pub(crate) mod kernels;
 pub(crate) mod linker;
