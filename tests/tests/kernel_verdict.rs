@@ -357,25 +357,25 @@ fn every_program_takes_the_verifier_a_tenth_at_most_of_what_it_is_willing_to_loo
     }
     /// `BPF_COMPLEXITY_LIMIT_INSNS`.
     const LIMIT: u32 = 1_000_000;
-    for policy in POLICIES {
-        for validate in Validate::ALL {
-            let settings = Settings::new(Direction::Ingress, policy.as_ref(), Some(1), validate);
-            for (object, tc, xdp) in [
-                (SHIPPED, "tc_ingress", "xdp_ingress"),
-                (BENCH, "tc_verdict", "xdp_verdict"),
-            ] {
-                let mut programs = Programs::open_with(object, &settings).unwrap();
-                let infos = [
-                    programs.load_tc(tc).unwrap().info().unwrap(),
-                    programs.load_xdp(xdp).unwrap().info().unwrap(),
-                ];
-                for (name, info) in [tc, xdp].into_iter().zip(infos) {
-                    let verified = info.verified_instruction_count().unwrap();
-                    assert!(
-                        verified < LIMIT / 10,
-                        "{name} {validate} {policy:?}: {verified}"
-                    );
-                }
+    let validate = Validate::Drop;
+    // None, and the one that knows most: with less there are branches that are never taken.
+    for policy in [POLICIES[0], POLICIES[4]] {
+        let settings = Settings::new(Direction::Ingress, policy.as_ref(), Some(1), validate);
+        for (object, tc, xdp) in [
+            (SHIPPED, "tc_ingress", "xdp_ingress"),
+            (BENCH, "tc_verdict", "xdp_verdict"),
+        ] {
+            let mut programs = Programs::open_with(object, &settings).unwrap();
+            let infos = [
+                programs.load_tc(tc).unwrap().info().unwrap(),
+                programs.load_xdp(xdp).unwrap().info().unwrap(),
+            ];
+            for (name, info) in [tc, xdp].into_iter().zip(infos) {
+                let verified = info.verified_instruction_count().unwrap();
+                assert!(
+                    verified < LIMIT / 10,
+                    "{name} {validate} {policy:?}: {verified}"
+                );
             }
         }
     }

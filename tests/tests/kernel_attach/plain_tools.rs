@@ -3,7 +3,11 @@
 use std::{path::Path, time::Duration};
 
 use neighsteer_common::{Decision, Kind};
-use neighsteer_tests::{kernel, lab::wait_until};
+use neighsteer_tests::{
+    frames::{HOST_IP6, HOST_MAC, Ipv6, Mac, NODE_IP6, Ndp},
+    kernel,
+    lab::wait_until,
+};
 
 use crate::rig::*;
 
@@ -41,26 +45,7 @@ fn bpftool_loads_the_object_and_prints_the_counters_by_field() {
         ],
     );
     send(&arp_reply(BRIDGE_MAC));
-    let dump = || {
-        run(
-            "bpftool",
-            &[
-                "-j",
-                "map",
-                "dump",
-                "pinned",
-                &format!("{pins}/maps/COUNTERS"),
-            ],
-        )
-    };
-    let dumped = wait_until(Duration::from_secs(10), "a counted frame", || {
-        match dump() {
-            empty if empty.trim() == "[]" => Err(empty),
-            dumped => Ok(dumped),
-        }
-    })
-    .unwrap();
-    let dumped: serde_json::Value = serde_json::from_str(&dumped).unwrap();
+    let dumped = dump(&format!("{pins}/maps/COUNTERS"));
     let entry = &dumped[0]["formatted"];
     let key = &entry["key"];
     assert_eq!(key["kind"], Kind::ArpReply as u8, "{dumped}");
@@ -78,6 +63,34 @@ fn bpftool_loads_the_object_and_prints_the_counters_by_field() {
         })
         .sum();
     assert_eq!(packets, 1);
+
+    let from_afar = Ipv6 {
+        hop_limit: 64,
+        ..Ndp::advertisement(HOST_IP6, true, HOST_MAC).packet(HOST_IP6, NODE_IP6)
+    };
+    let frame = from_afar.frame(HOST_MAC, Mac(BRIDGE_MAC));
+    send(&frame.to_bytes());
+    let dumped = dump(&format!("{pins}/maps/CHECKS"));
+    let values = dumped[0]["formatted"]["values"].as_array().unwrap();
+    let sum = |field: &str| -> u64 {
+        let of_one = |value: &serde_json::Value| value["value"][field].as_u64();
+        values.iter().map(|value| of_one(value).unwrap()).sum()
+    };
+    assert_eq!(sum("hop_limit_not_255"), 1, "{dumped}");
+    for field in ["code_not_zero", "fragmented_ndp", "odd_sender", "dropped"] {
+        assert_eq!(sum(field), 0, "{field}: {dumped}");
+    }
+}
+
+/// What bpftool prints of a map, once there is something in it.
+fn dump(pin: &str) -> serde_json::Value {
+    let dumped = wait_until(Duration::from_secs(10), "a counted frame", || {
+        match run("bpftool", &["-j", "map", "dump", "pinned", pin]) {
+            empty if empty.trim() == "[]" => Err(empty),
+            dumped => Ok(dumped),
+        }
+    });
+    serde_json::from_str(&dumped.unwrap()).unwrap()
 }
 
 #[test]
