@@ -40,7 +40,8 @@ pub const CHECKS_MAX_ENTRIES: usize = 64;
 pub enum Direction {
     /// From the interface into the node.
     Ingress = 0,
-    /// From the node out of the interface.
+    /// From the node out of the interface; of a representor of the host, what the host sends, which
+    /// the interface receives.
     Egress = 1,
 }
 

@@ -2,7 +2,7 @@
 
 use std::{env, fs, process::Command};
 
-use neighsteer::datapath::{self, AttachOptions, Hook, State};
+use neighsteer::datapath::{self, AttachOptions, Direction, Hook, State};
 use neighsteer_common::Validate;
 use nix::mount::{MsFlags, mount};
 
@@ -17,6 +17,7 @@ fn three_capabilities_are_enough_to_attach_replace_and_detach() {
         for hook in [Hook::Tc, Hook::Xdp] {
             with_three_capabilities(&AttachOptions {
                 interface: UPLINK.to_owned(),
+                direction: Direction::Ingress,
                 hook,
                 policy: Some(POLICY),
                 tag: None,

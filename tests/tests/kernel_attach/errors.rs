@@ -4,7 +4,7 @@ use std::{env, fs, path::PathBuf, process::Command};
 
 use aya::maps::{HashMap, MapData, PerCpuHashMap};
 use neighsteer::datapath::{
-    self, AttachError, AttachOptions, DetachError, Hook, Mode, ReadError, load,
+    self, AttachError, AttachOptions, DetachError, Direction, Hook, Mode, ReadError, load,
 };
 
 use neighsteer_common::{Validate, abi};
@@ -129,6 +129,7 @@ fn a_process_without_capabilities_is_told_which_it_lacks() {
     if env::var_os(WITHOUT_CAPABILITIES).is_some() {
         let options = AttachOptions {
             interface: "lo".to_owned(),
+            direction: Direction::Ingress,
             hook: Hook::Tc,
             policy: None,
             tag: None,

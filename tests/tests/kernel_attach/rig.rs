@@ -8,7 +8,7 @@ use std::{
 
 use aya::util::KernelVersion;
 pub use neighsteer::agent::chain;
-use neighsteer::datapath::{self, AttachOptions, Attached, Counter, Hook, Mode};
+use neighsteer::datapath::{self, AttachOptions, Attached, Counter, Direction, Hook, Mode};
 use neighsteer_common::{Decision, Kind, NodeAddresses, Policy, Validate, abi};
 pub use neighsteer_tests::tools::{ip, run};
 use neighsteer_tests::{kernel, lab::wait_until, packet_socket::PacketSocket};
@@ -101,6 +101,7 @@ impl Rig {
     pub fn options(&self, hook: Hook) -> AttachOptions {
         AttachOptions {
             interface: UPLINK.to_owned(),
+            direction: Direction::Ingress,
             hook,
             policy: Some(POLICY),
             tag: None,

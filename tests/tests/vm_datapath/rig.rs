@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
 use neighsteer::{
-    datapath::{self, AttachOptions, Attached, Counter, Hook},
+    datapath::{self, AttachOptions, Attached, Counter, Direction, Hook},
     ids::OfPort,
     openflow::{
         Cookie, NativeSwitch, Switch as _,
@@ -254,6 +254,7 @@ impl Rig {
             bridge: BRIDGE.into(),
             bridge_mac: self.shape.mac,
             datapath_type: "system".into(),
+            host: HostEndpoint::Local,
             uplink: IngressPort {
                 name: UPLINK.into(),
                 ofport: self.ports[UPLINK],
@@ -398,6 +399,7 @@ impl Rig {
     pub fn attach_to(&self, hook: Hook, validate: Validate) -> Attached {
         datapath::attach(&AttachOptions {
             interface: UPLINK.to_owned(),
+            direction: Direction::Ingress,
             hook,
             policy: Some(Policy {
                 bridge_mac: self.shape.mac.0,

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{policy::PolicyArgs, validate::ValidateArg};
 use crate::datapath::{
-    self, AttachOptions, Attached, Attachment, Checks, Counter, DEFAULT_BPFFS, Hook, State, read,
+    self, AttachOptions, Attached, Attachment, Checks, Counter, DEFAULT_BPFFS, Direction, Hook, State, read,
 };
 
 /// The flags of `neighsteer attach`.
@@ -99,6 +99,7 @@ pub fn attach(args: &AttachArgs, json: bool, output: &mut dyn Write) -> anyhow::
     let attached = datapath::attach(&AttachOptions {
         interface: args.interface.clone(),
         hook: args.hook,
+        direction: Direction::Ingress,
         policy: args.policy.policy(),
         tag: args.tag,
         steering_mark: None,
@@ -227,15 +228,20 @@ fn print_stats(stats: &Stats, now_ns: u64, output: &mut dyn Write) -> anyhow::Re
 fn print_counters(counters: &[Counter], now_ns: u64, output: &mut dyn Write) -> anyhow::Result<()> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(["KIND", "DECISION", "PACKETS", "BYTES", "LAST SEEN"]);
+    let outwards = |counter: &Counter| counter.direction == Direction::Egress;
+    let shows_direction = counters.iter().any(outwards);
+    let direction = shows_direction.then_some("DIRECTION");
+    let titles = ["KIND", "DECISION", "PACKETS", "BYTES", "LAST SEEN"];
+    table.set_header(direction.into_iter().chain(titles));
     for counter in counters {
-        table.add_row([
+        let direction = shows_direction.then(|| Cell::new(counter.direction));
+        table.add_row(direction.into_iter().chain([
             Cell::new(counter.kind),
             Cell::new(counter.decision),
             Cell::new(counter.packets).set_alignment(CellAlignment::Right),
             Cell::new(counter.bytes).set_alignment(CellAlignment::Right),
             Cell::new(age(now_ns, counter.last_seen_ns)).set_alignment(CellAlignment::Right),
-        ]);
+        ]));
     }
     writeln!(output, "{}", table.trim_fmt())?;
     Ok(())
@@ -287,7 +293,7 @@ mod tests {
 
     use clap::Parser;
     use neighsteer_common::{
-        Check, Decision, Kind, NodeAddresses, Policy, Validate, abi::Direction,
+        Check, Decision, Kind, NodeAddresses, Policy, Validate,
     };
 
     use super::*;

@@ -76,6 +76,9 @@ pub struct AttachOptions {
     pub interface: String,
     /// Where in its receive path.
     pub hook: Hook,
+    /// Which way the frames go that the interface receives: at a representor of the host they leave
+    /// the node.
+    pub direction: Direction,
     /// What decisions are made by; without one, kinds are counted and nothing is decided.
     pub policy: Option<Policy>,
     /// Sets `skb->mark` of ARP and NDP to this number plus the decision's (tc only).
@@ -178,7 +181,7 @@ pub fn attach_object(options: &AttachOptions, object: &[u8]) -> Result<Attached,
         .filter(|(_, pin)| pin.exists())
         .collect();
     let settings = Settings::new(
-        Direction::Ingress,
+        options.direction,
         options.policy.as_ref(),
         options.tag,
         options.validate,

@@ -31,5 +31,6 @@ pub use attach::{AttachOptions, Attached, Hook, Mode, Warning, attach};
 pub use checks::{CheckCounter, Checks, checks};
 pub use detach::detach;
 pub use error::{AttachError, DetachError, ReadError};
+pub use neighsteer_common::abi::Direction;
 pub use pins::DEFAULT_BPFFS;
 pub use read::{Attachment, Counter, State, attachments, counters};

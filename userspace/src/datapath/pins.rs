@@ -89,6 +89,20 @@ impl Pins {
     }
 }
 
+/// Gives the pins of an interface its new name: the link goes on, and so do the counters. Whether there
+/// were any.
+///
+/// # Errors
+/// Where they cannot be moved, for example since the new name has pins.
+pub fn rename(bpffs: &Path, from: &str, to: &str) -> io::Result<bool> {
+    let (from, to) = (Pins::new(bpffs, from), Pins::new(bpffs, to));
+    match fs::rename(from.directory(), to.directory()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Removes a pin; says whether it was there.
 pub(crate) fn remove(pin: &Path) -> io::Result<bool> {
     match fs::remove_file(pin) {
@@ -213,6 +227,19 @@ mod tests {
         fs::write(at("v7").join("program"), "").unwrap();
         assert_eq!(found(), Some(at("v7")));
         assert_eq!(interfaces(bpffs.path()).unwrap(), ["eth0.5"]);
+    }
+
+    #[test]
+    fn pins_go_along_with_a_name_unless_that_has_pins_already() {
+        let bpffs = tempfile::tempdir().unwrap();
+        let old = Pins::new(bpffs.path(), "pf0hpf");
+        fs::create_dir_all(old.directory()).unwrap();
+        fs::write(old.program(), "").unwrap();
+        assert!(rename(bpffs.path(), "pf0hpf", "host0").unwrap());
+        assert_eq!(interfaces(bpffs.path()).unwrap(), ["host0"]);
+        assert!(!rename(bpffs.path(), "pf0hpf", "host0").unwrap());
+        fs::create_dir_all(old.directory()).unwrap();
+        assert!(rename(bpffs.path(), "pf0hpf", "host0").is_err());
     }
 
     #[test]

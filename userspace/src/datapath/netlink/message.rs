@@ -25,6 +25,7 @@ pub(super) struct Request {
     pub(super) what: &'static str,
     kind: u16,
     flags: u16,
+    sequence: u32,
     body: Vec<u8>,
 }
 
@@ -34,6 +35,7 @@ impl Request {
             what,
             kind,
             flags: REQUEST_AND_ACK,
+            sequence: 1,
             body: Vec::new(),
         }
     }
@@ -41,6 +43,12 @@ impl Request {
     /// Asks for every object that matches.
     pub(super) fn dump(mut self) -> Self {
         self.flags |= DUMP;
+        self
+    }
+
+    /// Gives it another sequence number than 1, which its answers have too.
+    pub(super) fn numbered(mut self, sequence: u32) -> Self {
+        self.sequence = sequence;
         self
     }
 
@@ -67,13 +75,12 @@ impl Request {
 
     pub(super) fn bytes(&self) -> Vec<u8> {
         let length = u32::try_from(HEADER + self.body.len()).unwrap_or(u32::MAX);
-        let sequence = 1u32;
         let port = 0u32;
         [
             &length.to_ne_bytes()[..],
             &self.kind.to_ne_bytes(),
             &self.flags.to_ne_bytes(),
-            &sequence.to_ne_bytes(),
+            &self.sequence.to_ne_bytes(),
             &port.to_ne_bytes(),
             &self.body,
         ]
@@ -122,6 +129,37 @@ pub(super) fn replies(mut datagram: &[u8]) -> impl Iterator<Item = Option<Reply<
                 _ => Some(Reply::Body(body)),
             });
         }
+    })
+}
+
+/// A message as it is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Message<'a> {
+    pub(super) kind: u16,
+    pub(super) flags: u16,
+    /// That of the request that it answers; 0 for news.
+    pub(super) sequence: u32,
+    pub(super) body: &'a [u8],
+}
+
+/// The messages of one datagram, whatever they are; `None` for a malformed one, which is the last.
+pub(super) fn messages(mut datagram: &[u8]) -> impl Iterator<Item = Option<Message<'_>>> {
+    std::iter::from_fn(move || {
+        if datagram.is_empty() {
+            return None;
+        }
+        let header = datagram;
+        let Some((kind, body, rest)) = split_message(datagram) else {
+            datagram = &[];
+            return Some(None);
+        };
+        datagram = rest;
+        Some(Some(Message {
+            kind,
+            flags: header.get(6..).and_then(read_u16).unwrap_or_default(),
+            sequence: header.get(8..).and_then(read_u32).unwrap_or_default(),
+            body,
+        }))
     })
 }
 
@@ -195,6 +233,7 @@ mod tests {
                 what: "test",
                 kind,
                 flags: 0,
+                sequence: 1,
                 body: body.to_vec(),
             }
             .bytes()

@@ -1,4 +1,5 @@
-//! As much of netlink as the datapath asks for: XDP state, tc filters, ethtool features.
+//! As much of netlink as the datapath asks for: XDP state, tc filters, ethtool features, and how
+//! interfaces come and go.
 //!
 //! Messages and attributes: RFC 3549 and the kernel's `Documentation/userspace-api/netlink`.
 
@@ -12,12 +13,16 @@ use nix::{
 mod ethtool;
 mod filter;
 mod link;
+mod links;
 mod message;
+mod watch;
 
 pub use ethtool::rx_vlan_offload;
 pub use filter::{Filter, ingress_filters};
 pub use link::{Xdp, XdpMode, xdp};
+pub use links::{Link, LinkTable};
 use message::{Reply, Request};
+pub use watch::{LinkWatch, LinkWatchEnded, LinkWatchError};
 
 /// More than the kernel puts into one datagram of a dump (32 KiB).
 const BUFFER: usize = 65536;
