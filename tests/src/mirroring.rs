@@ -20,7 +20,7 @@ use neighsteer::{
         Batch, Client, Event, Monitor, MonitorCondition, OperationResult, Options, Remote,
         SessionError, TransactError, Uuid,
     },
-    topology::{AgeThreshold, BridgeGroup, GatewayRouter, IngressPort},
+    topology::{AgeThreshold, BridgeGroup, GatewayRouter, HostEndpoint, IngressPort},
 };
 use tokio::{task::JoinHandle, time::timeout};
 
@@ -230,6 +230,7 @@ pub fn group(datapaths: &[Uuid], age: &str) -> anyhow::Result<BridgeGroup> {
         bridge: BRIDGE.into(),
         bridge_mac: Mac([2, 0, 0, 0, 0, 2]),
         datapath_type: "netdev".into(),
+        host: HostEndpoint::Local,
         uplink: IngressPort {
             name: "eth0".into(),
             ofport,

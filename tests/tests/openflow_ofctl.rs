@@ -10,7 +10,7 @@ use neighsteer::{
         unixctl::{FdbPort, UnixCtl, UnixCtlError, UnixCtlSession},
     },
     plan::{BridgePlan, COOKIE, Gates, Install, diff, plan, port_changes},
-    topology::{AgeThreshold, BridgeGroup, GatewayRouter, IngressPort},
+    topology::{AgeThreshold, BridgeGroup, GatewayRouter, HostEndpoint, IngressPort},
 };
 use neighsteer_tests::{
     dummy_switch::DummySwitch,
@@ -73,6 +73,7 @@ fn group(gateway_vlan: Option<u16>) -> BridgeGroup {
         bridge: BRIDGE.into(),
         bridge_mac: mac(BRIDGE_MAC),
         datapath_type: "dummy".into(),
+        host: HostEndpoint::Local,
         uplink: ingress(PORTS[0]),
         secondary: vec![ingress(PORTS[4])],
         source: router("GR_node-1", PORTS[1]),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use neighsteer::{
     openflow::unixctl::{UnixCtl, UnixCtlSession},
     plan::{self, Gates, Install},
-    topology::{AgeThreshold, BridgeGroup, GatewayRouter, IngressPort},
+    topology::{AgeThreshold, BridgeGroup, GatewayRouter, HostEndpoint, IngressPort},
 };
 use neighsteer_common::{Bytes, Decision, Policy, classify};
 use neighsteer_tests::{
@@ -45,6 +45,7 @@ fn flows(bridge: &str, gateway_vlan: Option<u16>) -> Vec<String> {
         bridge: bridge.into(),
         bridge_mac: BRIDGE_MAC,
         datapath_type: "netdev".into(),
+        host: HostEndpoint::Local,
         uplink: port("uplink", 1),
         secondary: Vec::new(),
         source: GatewayRouter {

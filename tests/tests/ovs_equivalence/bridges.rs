@@ -9,7 +9,7 @@ use neighsteer::{
         unixctl::{UnixCtl, UnixCtlSession},
     },
     plan::{self, BridgePlan, Gates, Install, SteeringMark},
-    topology::{AgeThreshold, BridgeGroup, GatewayRouter, IngressPort},
+    topology::{AgeThreshold, BridgeGroup, GatewayRouter, HostEndpoint, IngressPort},
 };
 use neighsteer_tests::{
     dummy_switch::DummySwitch,
@@ -80,6 +80,7 @@ impl Bridge {
             bridge: bridge.into(),
             bridge_mac: BRIDGE_MAC,
             datapath_type: "dummy".into(),
+            host: HostEndpoint::Local,
             uplink: ingress(bridge, "uplink", 1),
             secondary: secondary
                 .map(|index| ingress(bridge, &format!("localnet{index}"), 7 + index))

@@ -9,6 +9,7 @@ use super::{FanOut, Observed, leads::Leads, region::Region};
 use crate::{
     ids::{Mac, OfPort},
     openflow::{Action, Flow, Match, Port, Protocol},
+    plan::host_port,
     topology::BridgeGroup,
 };
 
@@ -195,6 +196,7 @@ fn traffic(group: &BridgeGroup, observed: &Observed) -> Vec<(TrafficKind, Region
     let named = named.filter(|flow| outputs_to_several(flow));
     let mut inner: BTreeSet<Port> = named.filter_map(|flow| flow.matches.in_port).collect();
     inner.insert(Port::Local);
+    inner.insert(host_port(&group.host));
     inner.insert(group.source.ofport.into());
     inner.extend(group.followers.first().map(|it| Port::from(it.ofport)));
     let kinds = || TrafficKind::ALL.into_iter().filter(has_family);

@@ -138,7 +138,9 @@ pub(super) fn forwarding_entry(wanted: &StaticFdb, observed: &Observed) -> Optio
     let names = &observed.names;
     let is_about =
         |entry: &&FdbEntry| entry.is_static && (entry.vlan, entry.mac) == (wanted.vlan, wanted.mac);
-    let StaticFdb { port, vlan, mac } = wanted;
+    let StaticFdb {
+        port, vlan, mac, ..
+    } = wanted;
     let (mac, vlan, port) = (*mac, *vlan, Arc::clone(port));
     let Some(entry) = observed.fdb.iter().find(is_about) else {
         return Some(Finding::FdbMissing { mac, vlan, port });

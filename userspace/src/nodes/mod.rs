@@ -41,6 +41,9 @@ pub struct Node {
     pub internal_ips: BTreeSet<IpAddr>,
     /// The default network's gateway, from the annotation `k8s.ovn.org/l3-gateway-config`.
     pub gateway: Result<Gateway, Problem>,
+    /// The host's address, where its gateway is on a DPU: the annotation
+    /// `k8s.ovn.org/primary-dpu-host-addr`, whose IPv6 half has no meaning yet.
+    pub dpu_host: Option<Prefix>,
     /// What else is wrong with it, and was left out.
     pub problems: Vec<Problem>,
 }

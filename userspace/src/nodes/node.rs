@@ -8,9 +8,11 @@ use super::{
     Gateway, GatewayMode, Node, ObjectError, Problem,
     fields::{add_prefix, address, entries, mac, name, quoted, shorten, unreadable},
 };
+use crate::topology::Prefix;
 
 const CHASSIS: &str = "k8s.ovn.org/node-chassis-id";
 const GATEWAY: &str = "k8s.ovn.org/l3-gateway-config";
+const DPU_HOST: &str = "k8s.ovn.org/primary-dpu-host-addr";
 const ADDRESSES: &str = "status.addresses";
 const INTERNAL_IP: &str = "an InternalIP in status.addresses";
 const MAC: &str = "mac-address of k8s.ovn.org/l3-gateway-config";
@@ -42,10 +44,12 @@ impl Node {
                 None
             }
         };
+        let dpu_host = dpu_host(annotation(object, DPU_HOST), &mut problems);
         let node = Self {
             chassis,
             internal_ips,
             gateway,
+            dpu_host,
             problems,
         };
         Ok((name, node))
@@ -73,6 +77,45 @@ fn internal_ips(object: &Value, problems: &mut Vec<Problem>) -> BTreeSet<IpAddr>
         problems.push(Problem::Missing(INTERNAL_IP));
     }
     addresses
+}
+
+/// `{"ipv4":"10.1.1.10/24"}`. Something else there is a problem, and nothing there is none: few nodes
+/// have a DPU.
+fn dpu_host(annotation: Option<&Value>, problems: &mut Vec<Problem>) -> Option<Prefix> {
+    let text = match annotation {
+        None | Some(Value::Null) => return None,
+        Some(Value::String(text)) => text,
+        Some(other) => {
+            problems.push(unreadable(
+                DPU_HOST,
+                format!("{} is no text", quoted(other)),
+            ));
+            return None;
+        }
+    };
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(error) => {
+            let problem = format!("{} is no JSON: {error}", shorten(text));
+            problems.push(unreadable(DPU_HOST, problem));
+            return None;
+        }
+    };
+    let mut prefixes = Vec::new();
+    match value.get("ipv4") {
+        None | Some(Value::Null) => {
+            let problem = format!("{} has no ipv4", shorten(text));
+            problems.push(unreadable(DPU_HOST, problem));
+        }
+        Some(entry) => add_prefix(entry, DPU_HOST, &mut prefixes, problems),
+    }
+    let prefix = prefixes.pop()?;
+    if prefix.address.is_ipv6() {
+        let problem = format!("{} is no IPv4 address", prefix.address);
+        problems.push(unreadable(DPU_HOST, problem));
+        return None;
+    }
+    Some(prefix)
 }
 
 /// The default network's gateway. All scalars of the annotation are texts; a configuration that is

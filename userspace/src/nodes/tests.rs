@@ -66,9 +66,41 @@ fn a_node_of_both_families_is_read_wholly() {
             chassis: Some("1d5f5e3b-0b0c-4f8e-9d8a-6c8f3b6a2f11".into()),
             internal_ips: addressed.map(|text| text.parse().unwrap()).into(),
             gateway: Ok(gateway(MAC, &networks, GatewayMode::Shared)),
+            dpu_host: None,
             problems: vec![],
         }
     );
+}
+
+#[test]
+fn the_address_of_a_dpus_host_is_ipv4_or_a_problem() {
+    let read = |text: Value| {
+        let annotations = json!({"k8s.ovn.org/primary-dpu-host-addr": text});
+        let node = node(annotations, json!([]));
+        let problems = node.problems.iter().map(ToString::to_string);
+        let about = problems.filter(|it| it.contains("primary-dpu-host-addr"));
+        (
+            node.dpu_host.map(|it| it.to_string()),
+            about.collect::<Vec<_>>(),
+        )
+    };
+    let good = read(json!("{\"ipv4\":\"10.1.1.10/24\"}"));
+    assert_eq!(good, (Some("10.1.1.10/24".to_owned()), Vec::new()));
+    let both = read(json!("{\"ipv4\":\"10.1.1.10/24\",\"ipv6\":\"fd00::3/64\"}"));
+    assert_eq!(both, good);
+    assert_eq!(node(json!({}), json!([])).dpu_host, None);
+    for bad in [
+        json!(7),
+        json!("10.1.1.10/24"),
+        json!("{\"ipv4\":\"10.1.1.10\"}"),
+        json!("{\"ipv4\":\"fd00::3/64\"}"),
+        json!("{\"ipv4\":\"127.0.0.1/8\"}"),
+        json!("{\"ipv6\":\"fd00::3/64\"}"),
+        json!("[]"),
+    ] {
+        let (address, problems) = read(bad.clone());
+        assert_eq!((address, problems.len()), (None, 1), "{bad}");
+    }
 }
 
 #[test]

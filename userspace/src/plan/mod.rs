@@ -20,7 +20,7 @@ pub use mark::{
     MarkError, NoMark, SteeringMark, SteeringMatch, UNMARKED_PRIORITY, mark_for, mark_of,
 };
 pub use others::{ManagerFlows, foreign_gate, manager_flows};
-pub use ports::{PortChanges, StaticFdb, port_changes};
+pub use ports::{PortChanges, StaticFdb, host_port, port_changes};
 
 use crate::{
     ids::OfPort,
@@ -123,7 +123,8 @@ fn fanned_out(group: &BridgeGroup) -> BridgePlan {
 /// shared address back to it, past the host.
 fn static_fdb(group: &BridgeGroup) -> StaticFdb {
     StaticFdb {
-        port: Arc::clone(&group.bridge),
+        port: Arc::clone(group.host.representor().unwrap_or(&group.bridge)),
+        leads_to: host_port(&group.host),
         vlan: group.gateway_vlan.unwrap_or(0),
         mac: group.bridge_mac,
     }

@@ -5,10 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::BridgePlan;
 use crate::{
     ids::{Mac, OfPort},
-    openflow::{
-        PortDescription,
-        unixctl::{FdbEntry, FdbPort},
-    },
+    openflow::{Port, PortDescription, unixctl::FdbEntry},
+    topology::HostEndpoint,
 };
 
 /// The entry that `fdb/add` makes.
@@ -16,10 +14,21 @@ use crate::{
 pub struct StaticFdb {
     /// The port's name: the bridge's own stands for LOCAL.
     pub port: Arc<str>,
+    /// The port as the forwarding table shows it.
+    pub leads_to: Port,
     /// The VLAN, 0 for none.
     pub vlan: u16,
     /// The address.
     pub mac: Mac,
+}
+
+/// The port of a bridge that the host is behind.
+#[must_use]
+pub const fn host_port(host: &HostEndpoint) -> Port {
+    match host {
+        HostEndpoint::Local => Port::Local,
+        HostEndpoint::Representor { ofport, .. } => Port::Number(*ofport),
+    }
 }
 
 /// No-flood flags to write, and ports that were looked for in vain.
@@ -59,7 +68,7 @@ impl BridgePlan {
         self.static_fdb.as_ref().filter(|wanted| {
             !entries.iter().any(|entry| {
                 entry.is_static
-                    && entry.port == FdbPort::Local
+                    && entry.port.is(wanted.leads_to)
                     && (entry.vlan, entry.mac) == (wanted.vlan, wanted.mac)
             })
         })

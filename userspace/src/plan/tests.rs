@@ -1,3 +1,4 @@
+mod dpu;
 mod golden;
 mod proptests;
 mod strings;

@@ -50,4 +50,6 @@ pub use recompute::recompute;
 pub use rows::{COLUMNS, RowSkip, StaticRow};
 pub use strategy::{BOUND, Strategy, StrategySetting, Why, northd_version, rows_wanted, strategy};
 pub use targets::{Target, Treatment, targets, targets_at};
-pub use wanted::{BridgeBindings, OwnNode, Wanted, WantedBindings, Warning, wanted, wanted_at};
+pub use wanted::{
+    BridgeBindings, OwnNode, Wanted, WantedBindings, Warning, own_node, wanted, wanted_at,
+};

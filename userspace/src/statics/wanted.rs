@@ -64,6 +64,17 @@ pub struct WantedBindings {
     pub warnings: BTreeSet<Warning>,
 }
 
+impl WantedBindings {
+    /// The same without bindings of IPv6 addresses, whose rows go: for a gateway that has IPv4 only.
+    #[must_use]
+    pub fn without_ipv6(mut self) -> Self {
+        for bridge in self.bridges.values_mut() {
+            bridge.bindings.retain(|ip, _| ip.is_ipv4());
+        }
+        self
+    }
+}
+
 /// Something about nodes that people should look at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Warning {
@@ -242,8 +253,9 @@ fn is_here(node: &Node, topology: &Topology) -> bool {
     topology.chassis.is_some() && node.chassis == topology.chassis
 }
 
-/// Which node is this one.
-fn own_node<'a>(
+/// Which node is this one: that of this chassis, else the one of the configured name.
+#[must_use]
+pub fn own_node<'a>(
     inventory: &'a Inventory,
     topology: &Topology,
     name: Option<&str>,

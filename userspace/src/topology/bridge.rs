@@ -73,7 +73,7 @@ impl<'a> BridgeView<'a> {
     }
 
     /// A port of one interface, with its number.
-    fn numbered(&self, name: &str) -> Result<IngressPort, SkipReason> {
+    pub(super) fn numbered(&self, name: &str) -> Result<IngressPort, SkipReason> {
         let no_number = || SkipReason::NoOfPort(name.into());
         let view = self.ports.get(name).ok_or_else(no_number)?;
         match view.interfaces.as_slice() {
@@ -99,9 +99,23 @@ impl<'a> BridgeView<'a> {
             .ok_or(SkipReason::NoMac)
     }
 
+    /// Ports that lead somewhere else than to another bridge or to this node: the uplink, on a DPU the
+    /// host's representors.
+    pub(super) fn outside_ports(&self) -> Vec<&'a str> {
+        let ports = self.ports.iter();
+        ports
+            .filter(|(name, view)| **name != &*self.bridge.name && !view.is_inside())
+            .map(|(name, _)| *name)
+            .collect()
+    }
+
     /// The uplink: the port that `external_ids:bridge-uplink` names, else the only port of type
-    /// system, else the port that has the bridge's name without `br` before it.
-    pub(super) fn uplink(&self) -> Result<IngressPort, SkipReason> {
+    /// system that does not face the host, else the port that has the bridge's name without `br`
+    /// before it.
+    pub(super) fn uplink(
+        &self,
+        faces_host: impl Fn(&str) -> bool,
+    ) -> Result<IngressPort, SkipReason> {
         if let Some(named) = self.bridge.external_ids.get("bridge-uplink") {
             let port = self.ports.get(&**named);
             let port = port.ok_or_else(|| SkipReason::UplinkMissing(Arc::clone(named)))?;
@@ -114,6 +128,7 @@ impl<'a> BridgeView<'a> {
             .ports
             .iter()
             .filter(|(name, view)| **name != &*self.bridge.name && view.is_system())
+            .filter(|(name, _)| !faces_host(name))
             .map(|(name, _)| *name)
             .collect();
         let named_after = self.bridge.name.strip_prefix("br").unwrap_or_default();
@@ -142,6 +157,11 @@ impl<'a> BridgeView<'a> {
 impl PortView<'_> {
     fn is_patch(&self) -> bool {
         self.interfaces.iter().any(|it| &*it.kind == "patch")
+    }
+
+    fn is_inside(&self) -> bool {
+        let inside = |kind: &str| matches!(kind, "patch" | "internal");
+        self.interfaces.iter().any(|it| inside(&it.kind))
     }
 
     /// Whether its devices are ordinary ones of the system. The column is empty for them too.

@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::{
-    AgeThreshold, BridgeGroup, GatewayRouter, Incumbents, Prefix, SkipReason, Skipped, Topology,
-    bridge::BridgeView,
+    AgeThreshold, BridgeGroup, Dpu, GatewayRouter, Incumbents, Prefix, SkipReason, Skipped,
+    Topology, bridge::BridgeView,
 };
 use crate::{
     ovsdb::Uuid,
@@ -22,7 +22,18 @@ use crate::{
 /// without a memory chooses the same one each time.
 #[must_use]
 pub fn build(rows: &Rows, incumbents: &Incumbents) -> Topology {
+    found(Builder::new(rows), incumbents)
+}
+
+/// The same on a DPU, where the host is behind a representor.
+#[must_use]
+pub fn build_on_dpu(rows: &Rows, incumbents: &Incumbents, dpu: &Dpu) -> Topology {
     let mut builder = Builder::new(rows);
+    builder.dpu = Some(dpu);
+    found(builder, incumbents)
+}
+
+fn found(mut builder: Builder<'_>, incumbents: &Incumbents) -> Topology {
     builder.note_unreadable();
     let Some(chassis) = builder.chassis() else {
         builder.skip("Open_vSwitch", SkipReason::NoSystemId);
@@ -47,6 +58,8 @@ pub(super) struct Member<'a> {
 
 pub(super) struct Builder<'a> {
     pub(super) rows: &'a Rows,
+    /// What is known of the host, on its DPU.
+    pub(super) dpu: Option<&'a Dpu>,
     skipped: BTreeSet<Skipped>,
     /// Bridges by physical network.
     pub(super) mappings: BTreeMap<&'a str, Arc<str>>,
@@ -84,6 +97,7 @@ impl<'a> Builder<'a> {
         let datapaths = datapaths.collect();
         Self {
             rows,
+            dpu: None,
             skipped: BTreeSet::new(),
             mappings: BTreeMap::new(),
             bridges: BTreeMap::new(),

@@ -9,6 +9,7 @@ use std::{
 use super::{
     BridgeGroup, Incumbents, IngressPort, Prefix, SkipReason,
     build::{Builder, Member},
+    host::{HostSide, dpu_addresses},
 };
 use crate::rows::LogicalSwitch;
 
@@ -82,7 +83,7 @@ impl<'a> Builder<'a> {
             .bridges
             .get(&**bridge)
             .ok_or_else(|| SkipReason::NoBridge(Arc::clone(bridge)))?;
-        let (bridge_mac, uplink) = (view.mac()?, view.uplink()?);
+        let host = HostSide::of(view, &source, self.dpu)?;
         let datapath_type = Arc::clone(&view.bridge.datapath_type);
         let is_default = source.router.network.is_none();
         let secondary = if is_default {
@@ -105,16 +106,20 @@ impl<'a> Builder<'a> {
             };
             self.skip(&other.router.name, reason);
         }
-        let node_addresses = node_addresses(&source);
+        let mut node_addresses = node_addresses(&source);
+        if let Some(dpu) = self.dpu {
+            node_addresses = dpu_addresses(dpu, is_default, node_addresses);
+        }
         Ok(BridgeGroup {
             bridge: Arc::clone(bridge),
-            bridge_mac,
+            bridge_mac: host.bridge_mac,
             datapath_type,
-            uplink,
+            host: host.endpoint,
+            uplink: host.uplink,
             secondary,
             gateway_vlan: source.vlan,
             ipv4: source.networks.iter().any(|net| net.address.is_ipv4()),
-            ipv6: source.networks.iter().any(|net| net.address.is_ipv6()),
+            ipv6: host.ipv6 && source.networks.iter().any(|net| net.address.is_ipv6()),
             node_addresses,
             source: source.router,
             followers,

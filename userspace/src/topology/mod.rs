@@ -10,6 +10,7 @@ mod age;
 mod bridge;
 mod build;
 mod group;
+mod host;
 mod places;
 mod skip;
 #[cfg(test)]
@@ -19,7 +20,8 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 pub use address::{ParsePrefixError, Prefix};
 pub use age::AgeThreshold;
-pub use build::build;
+pub use build::{build, build_on_dpu};
+pub use host::{Dpu, HostEndpoint};
 pub use places::{Place, places};
 pub use skip::{SkipReason, Skipped};
 
@@ -69,11 +71,14 @@ impl Topology {
 pub struct BridgeGroup {
     /// The bridge's name.
     pub bridge: Arc<str>,
-    /// The Ethernet address that the host and every gateway router use.
+    /// The Ethernet address that the host and every gateway router use. On a DPU it is not that of
+    /// the bridge's own port.
     pub bridge_mac: Mac,
     /// The `Bridge.datapath_type` column: empty or `system` for the kernel's, `netdev` for the
     /// userspace datapath.
     pub datapath_type: Arc<str>,
+    /// The port that the host is behind.
+    pub host: HostEndpoint,
     /// The way out of the node.
     pub uplink: IngressPort,
     /// Patch ports of secondary localnet networks, by port number: on the default network's bridge
@@ -87,7 +92,8 @@ pub struct BridgeGroup {
     pub gateway_vlan: Option<u16>,
     /// Whether the source has an IPv4 address on the bridge's network.
     pub ipv4: bool,
-    /// Whether the source has an IPv6 address on the bridge's network.
+    /// Whether the source has an IPv6 address on the bridge's network; never on a DPU, whose gateway
+    /// has IPv4 only.
     pub ipv6: bool,
     /// The node's addresses on the bridge's network, which every router of the group shares.
     pub node_addresses: Vec<IpAddr>,

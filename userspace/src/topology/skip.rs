@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use crate::representor::NoRepresentor;
+
 /// An object that is not part of any group, or not in the way that it seems to be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Skipped {
@@ -145,6 +147,9 @@ pub enum SkipReason {
     /// The uplink is a bond made by Open vSwitch.
     #[error("its uplink {0} is an Open vSwitch bond, whose members have numbers of their own")]
     BondedUplink(Arc<str>),
+    /// On a DPU, a bridge without a host endpoint.
+    #[error(transparent)]
+    NoRepresentor(#[from] NoRepresentor),
     /// The bridge's address is not known.
     #[error("its Ethernet address is not known (yet)")]
     NoMac,

@@ -1,6 +1,9 @@
 //! The output of `fdb/show`.
 
-use crate::ids::{Mac, OfPort};
+use crate::{
+    ids::{Mac, OfPort},
+    openflow::Port,
+};
 
 /// One address that a bridge knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,18 @@ pub enum FdbPort {
     Number(OfPort),
     /// Anything else, for example a port that has gone.
     Other,
+}
+
+impl FdbPort {
+    /// Whether it is that port of a flow.
+    #[must_use]
+    pub fn is(self, port: Port) -> bool {
+        match self {
+            Self::Local => port == Port::Local,
+            Self::Number(number) => port == Port::Number(number),
+            Self::Other => false,
+        }
+    }
 }
 
 /// A line of `fdb/show` that has another shape than expected.

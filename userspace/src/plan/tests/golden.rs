@@ -35,7 +35,7 @@ fn default_group(addresses: &[&str], vlan: i64, secondary: &[i64]) -> BridgeGrou
     group(change, secondary)
 }
 
-fn render(text: &mut String, title: &str, plan: &BridgePlan) {
+pub(super) fn render(text: &mut String, title: &str, plan: &BridgePlan) {
     let BridgePlan {
         bridge,
         flows,
@@ -51,7 +51,10 @@ fn render(text: &mut String, title: &str, plan: &BridgePlan) {
     }
     let (no_flood, flood) = (numbers(no_flood), numbers(flood));
     writeln!(text, "no-flood {no_flood:?}, flood {flood:?}").unwrap();
-    if let Some(StaticFdb { port, vlan, mac }) = static_fdb {
+    if let Some(StaticFdb {
+        port, vlan, mac, ..
+    }) = static_fdb
+    {
         writeln!(text, "fdb/add {bridge} {port} {vlan} {mac}").unwrap();
     }
     text.push('\n');

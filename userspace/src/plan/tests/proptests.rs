@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     ids::Mac,
     openflow::{Action, FlowKey, Port},
-    topology::{AgeThreshold, GatewayRouter},
+    topology::{AgeThreshold, GatewayRouter, HostEndpoint},
 };
 
 /// The most that a generated group has.
@@ -41,7 +41,7 @@ fn router(network: Option<&str>, ofport: OfPort) -> GatewayRouter {
 /// Real port numbers, each for one port, low and high ones among them.
 fn ofports() -> impl Strategy<Value = Vec<OfPort>> {
     let number = prop_oneof![1..=20i64, 1..=i64::from(OfPort::MAX)];
-    btree_set(number, 2 + FOLLOWERS + SECONDARY)
+    btree_set(number, 3 + FOLLOWERS + SECONDARY)
         .prop_map(|numbers| {
             let ports = numbers.into_iter().map(Some).map(OfPort::from_column);
             ports.map(Option::unwrap).collect::<Vec<_>>()
@@ -53,13 +53,20 @@ fn any_group() -> impl Strategy<Value = BridgeGroup> {
     (
         (ofports().boxed(), any::<bool>()),
         (0..=FOLLOWERS, 0..=SECONDARY),
-        any::<[u8; 6]>(),
+        (any::<[u8; 6]>(), any::<bool>()),
         prop::option::of(1..=4094u16),
         prop_oneof![Just((true, true)), Just((true, false)), Just((false, true))],
         vec(any::<IpAddr>(), 0..4),
     )
         .prop_map(
-            |((ofports, is_default), (followers, secondary), mac, vlan, families, addresses)| {
+            |(
+                (ofports, is_default),
+                (followers, secondary),
+                (mac, on_dpu),
+                vlan,
+                families,
+                addresses,
+            )| {
                 let mut ofports = ofports.into_iter();
                 let mut next = || ofports.next().unwrap();
                 let network = (!is_default).then_some("udn");
@@ -67,6 +74,13 @@ fn any_group() -> impl Strategy<Value = BridgeGroup> {
                     bridge: "breth0".into(),
                     bridge_mac: Mac(mac),
                     datapath_type: "".into(),
+                    host: match on_dpu {
+                        true => HostEndpoint::Representor {
+                            name: "pf0hpf".into(),
+                            ofport: next(),
+                        },
+                        false => HostEndpoint::Local,
+                    },
                     uplink: ingress(next()),
                     source: router(network, next()),
                     followers: (0..followers)

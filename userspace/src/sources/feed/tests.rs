@@ -8,6 +8,7 @@ fn node(address: &str) -> Node {
         chassis: None,
         internal_ips: BTreeSet::from([address.parse().unwrap()]),
         gateway: Err(Problem::GatewayDisabled),
+        dpu_host: None,
         problems: vec![],
     }
 }

@@ -26,6 +26,7 @@ fn node(addresses: &[&str], mac: Result<Mac, Problem>) -> Node {
             networks: Vec::new(),
             mode: GatewayMode::Shared,
         }),
+        dpu_host: None,
         problems: Vec::new(),
     }
 }

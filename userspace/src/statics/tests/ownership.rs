@@ -134,6 +134,7 @@ fn inventory() -> Inventory {
             chassis: chassis.map(Into::into),
             internal_ips: BTreeSet::from([ip.parse().unwrap()]),
             gateway: Ok(gateway),
+            dpu_host: None,
             problems: Vec::new(),
         };
         inventory.nodes.insert(name.into(), node);
