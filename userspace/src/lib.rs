@@ -11,6 +11,7 @@ pub mod nodes;
 pub mod openflow;
 pub mod ovsdb;
 pub mod plan;
+pub mod representor;
 pub mod rows;
 pub mod sources;
 pub mod statics;

@@ -1,4 +1,5 @@
-//! The datapath on every group's uplink, attached with the group's policy.
+//! The datapath on every group's uplink, attached with the group's policy, and on a DPU on the host's
+//! representor.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -6,7 +7,7 @@ use tokio::task::JoinSet;
 
 use super::{config::AgentConfig, status::DatapathStatus};
 use crate::{
-    datapath::{self, AttachError, AttachOptions, Attached, Hook, State, attach},
+    datapath::{self, AttachError, AttachOptions, Attached, Direction, Hook, State, attach},
     plan::SteeringMark,
     topology::{BridgeGroup, Topology},
 };
@@ -15,10 +16,24 @@ use neighsteer_common::{Policy, Validate};
 /// What the program on an interface is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Orders {
-    /// What decisions are made by.
-    pub policy: Policy,
+    /// Which way the frames go that the interface receives.
+    pub direction: Direction,
+    /// What decisions are made by; `None` = frames are counted, and nothing is decided.
+    pub policy: Option<Policy>,
+    /// What frames are marked with, whatever becomes of them.
+    pub tag: Option<u32>,
     /// The mark of frames to steer; `None` = they get none.
     pub mark: Option<SteeringMark>,
+}
+
+impl Orders {
+    /// On a representor: what the host sends is counted.
+    const FROM_HOST: Self = Self {
+        direction: Direction::Egress,
+        policy: None,
+        tag: None,
+        mark: None,
+    };
 }
 
 /// What an attempt to attach came to.
@@ -58,22 +73,41 @@ impl Attachments {
         }
     }
 
-    /// Takes the groups' uplinks and policies, and the mark by which each is steered. An uplink that is one no more keeps its program:
-    /// it counts and changes nothing, and `cleanup` takes it off.
-    /// Whether anything else is wanted now.
+    /// Takes the groups' uplinks and policies, the mark by which each is steered, and on a DPU the host's
+    /// representors. An uplink that is one no more keeps its program: it counts and changes nothing, and
+    /// `cleanup` takes it off. Whether anything else is wanted now.
     pub fn want(
         &mut self,
         topology: &Topology,
         mark: impl Fn(&BridgeGroup) -> Option<SteeringMark>,
     ) -> bool {
-        let wanted = topology
-            .groups
-            .iter()
-            .map(|group| {
-                let (policy, mark) = (group.policy(), mark(group));
-                (Arc::clone(&group.uplink.name), Orders { policy, mark })
-            })
-            .collect();
+        let groups = topology.groups.iter();
+        let representors = groups.clone().filter_map(|it| it.host.representor());
+        let representors = representors.map(|name| (Arc::clone(name), Orders::FROM_HOST));
+        let uplinks = groups.map(|group| {
+            let orders = self.inwards(group.policy(), mark(group));
+            (Arc::clone(&group.uplink.name), orders)
+        });
+        self.take_wanted(representors.chain(uplinks).collect())
+    }
+
+    /// Takes interfaces and policies, on the host of a DPU.
+    pub fn want_only(&mut self, interfaces: impl IntoIterator<Item = (Arc<str>, Policy)>) {
+        let interfaces = interfaces.into_iter();
+        let wanted = interfaces.map(|(interface, policy)| (interface, self.inwards(policy, None)));
+        self.take_wanted(wanted.collect());
+    }
+
+    const fn inwards(&self, policy: Policy, mark: Option<SteeringMark>) -> Orders {
+        Orders {
+            direction: Direction::Ingress,
+            policy: Some(policy),
+            tag: self.tag,
+            mark,
+        }
+    }
+
+    fn take_wanted(&mut self, wanted: BTreeMap<Arc<str>, Orders>) -> bool {
         let changed = wanted != self.wanted;
         self.wanted = wanted;
         // What failed on an interface that is not wanted any more is no problem any more.
@@ -81,6 +115,28 @@ impl Attachments {
         self.attached
             .retain(|interface, (_, result)| result.is_ok() || wanted.contains_key(interface));
         changed
+    }
+
+    /// Whether any of these interfaces is wanted, or has a program.
+    pub fn concern<'a>(&self, mut interfaces: impl Iterator<Item = &'a Arc<str>>) -> bool {
+        interfaces.any(|it| self.wanted.contains_key(it) || self.attached.contains_key(it))
+    }
+
+    /// An interface has another name: its program and its counters go on under that.
+    pub fn renamed(&mut self, from: &Arc<str>, to: &Arc<str>) {
+        let Some(attached) = self.attached.remove(from) else {
+            return;
+        };
+        match datapath::pins::rename(&self.bpffs, from, to) {
+            Ok(true) => {
+                tracing::info!(%from, interface = %to, "datapath goes on under another name");
+                self.attached.insert(Arc::clone(to), attached);
+            }
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(%from, interface = %to, %error, "pins keep the former name");
+            }
+        }
     }
 
     /// Forgets what is not attached any more: the interface was made anew, or somebody detached it.
@@ -117,10 +173,15 @@ impl Attachments {
             let options = AttachOptions {
                 interface: interface.to_string(),
                 hook,
-                policy: Some(orders.policy),
-                tag: self.tag,
+                direction: orders.direction,
+                policy: orders.policy,
+                tag: orders.tag,
                 steering_mark: orders.mark.map(SteeringMark::get),
-                validate: self.validate,
+                // Whatever the host sends goes on.
+                validate: match (orders.direction, self.validate) {
+                    (Direction::Egress, Validate::Drop) => Validate::Count,
+                    (_, validate) => validate,
+                },
                 bpffs: self.bpffs.clone(),
                 clsact: false,
             };
@@ -227,6 +288,7 @@ impl Attachments {
             .iter()
             .map(|(interface, (orders, result))| DatapathStatus {
                 interface: interface.to_string(),
+                direction: orders.direction.name(),
                 steering_mark: orders.mark.filter(|_| result.is_ok()),
                 mode: result.as_ref().ok().map(|attached| attached.mode),
                 validate: self.validate.name(),
@@ -248,11 +310,13 @@ mod tests {
     use crate::topology::tests::{Network, Node};
 
     const ORDERS: Orders = Orders {
-        policy: Policy {
+        direction: Direction::Ingress,
+        policy: Some(Policy {
             bridge_mac: [2, 0, 0, 0, 0, 1],
             gateway_vlan: None,
             node_addresses: NodeAddresses::NONE,
-        },
+        }),
+        tag: None,
         mark: None,
     };
 

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, net::IpAddr, path::PathBuf, time::Duration};
 
 use neighsteer_common::Validate;
 
+use super::mode::HostConfig;
 use crate::{
     datapath::Hook,
     mirror::Settings,
@@ -84,6 +85,8 @@ pub struct Connection {
     pub tls: Option<TlsFiles>,
     /// ovs-vswitchd's run directory: `<bridge>.mgmt` and its control socket.
     pub ovs_run_directory: PathBuf,
+    /// What kind of node this is.
+    pub host: HostConfig,
     /// How long the databases may take to answer at start.
     pub startup_timeout: Duration,
 }

@@ -1,6 +1,7 @@
 //! The agent's one loop: news in, desired state out.
 
 mod commands;
+mod host;
 mod nodes;
 
 use std::{
@@ -16,6 +17,7 @@ use tokio::{
     time::{MissedTickBehavior, interval, sleep_until},
 };
 
+use self::host::Host;
 use super::{
     AgentError,
     attachments::Attachments,
@@ -28,8 +30,10 @@ use super::{
     lock::NodeLock,
     marking::{Marks, refuse_unmarkable},
     mirroring::Mirrors,
+    mode::NodeMode,
     model::Model,
     node_bindings::{News, NodeBindings},
+    observing,
     state::StateFile,
     status::DatabaseStatus,
     steering::{Desired, Statuses, Steering},
@@ -59,6 +63,11 @@ pub async fn run(
     config: AgentConfig,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), AgentError> {
+    let node = &config.connection.host;
+    node.mode.check(config.gates)?;
+    if node.mode == NodeMode::DpuHost {
+        return observing::run(config, shutdown).await;
+    }
     let lock = NodeLock::acquire(
         &config.state_directory,
         &config.connection.ovs_run_directory,
@@ -69,13 +78,14 @@ pub async fn run(
         nodes::remember_orphans(&config.connection, &state).await;
     }
     let writes_static_rows = config.nodes.source.is_some() || !state.static_ports().is_empty();
+    let mut host = Host::start(node).await?;
     let (databases, batches) = Databases::connect(&config.connection, writes_static_rows).await?;
     let mut model = Model::default();
     model.remember(state.sources());
     for batch in &batches {
         model.apply(&batch.changes);
     }
-    model.rebuild();
+    host::rebuild(&mut model, host.as_mut());
     model.check_uplinks()?;
     let switch = NativeSwitch::new(&config.connection.ovs_run_directory);
     super::managed::refuse_managed(&model, &config, &switch).await?;
@@ -105,7 +115,8 @@ pub async fn run(
         true => {
             let client = databases.southbound.client.clone();
             let lock = client.lock(lock_name("mirror", &databases.chassis))?;
-            Some(Mirrors::new(client, clock.clone(), config.mirror).under(lock))
+            let mirrors = Mirrors::new(client, clock.clone(), config.mirror);
+            Some(mirrors.ipv4_only(host.is_some()).under(lock))
         }
         false => None,
     };
@@ -115,6 +126,7 @@ pub async fn run(
         databases,
         model,
         datapaths: CoveredDatapaths::datapaths(),
+        host,
         mirrors,
         nodes,
         attachments,
@@ -158,6 +170,8 @@ struct Driver {
     model: Model,
     /// Those of the ports that are known.
     datapaths: CoveredDatapaths,
+    /// `None` where the host is on this machine.
+    host: Option<Host>,
     /// `None` while the gate is off: then nothing is written to the southbound database.
     mirrors: Option<Mirrors>,
     /// `None` where nodes are none of our business, and never were.
@@ -183,6 +197,7 @@ enum Woken {
     Event(Database, Event),
     Transaction(super::mirroring::Done),
     Nodes(News),
+    Links,
     Due,
     Check,
     Attached(super::attachments::Outcome),
@@ -212,6 +227,10 @@ impl Driver {
                 }
                 done = finished(self.mirrors.as_mut()) => Woken::Transaction(done),
                 news = news(self.nodes.as_mut()) => Woken::Nodes(news?),
+                links = host::links(self.host.as_mut()) => {
+                    links?;
+                    Woken::Links
+                }
                 () = due(deadline) => Woken::Due,
                 outcome = self.attachments.finished() => Woken::Attached(outcome),
                 call = self.calls.recv() => match call {
@@ -241,7 +260,8 @@ impl Driver {
                         nodes.rows.settle(done);
                     }
                 }
-                Woken::Nodes(News::Inventory) => self.carry_out(),
+                Woken::Nodes(News::Inventory) => self.nodes_changed(),
+                Woken::Links => self.links_changed(),
                 Woken::Due => {}
                 Woken::Attached(outcome) => self.attachments.note(outcome),
                 Woken::Steered => self.steered(),
@@ -325,7 +345,7 @@ impl Driver {
         if database == Database::Southbound {
             self.cover_datapaths();
         }
-        if self.model.rebuild() {
+        if host::rebuild(&mut self.model, self.host.as_mut()) {
             self.groups_changed();
         } else if self.nodes.is_some() {
             // Ports and northd's version count for static rows, whatever the groups.

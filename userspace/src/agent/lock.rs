@@ -38,6 +38,17 @@ pub struct NodeLock {
 }
 
 impl NodeLock {
+    /// Takes `agent.lock` in `directory` alone, where there is no switch to write to.
+    ///
+    /// # Errors
+    /// As [`NodeLock::acquire`].
+    pub fn without_switch(directory: &Path) -> Result<Self, LockError> {
+        Ok(Self {
+            _state: take_in(directory)?,
+            _switch: None,
+        })
+    }
+
     /// Takes `agent.lock` in `directory`, which is made where it is missing, and locks the switch's
     /// run directory: two agents with state directories of their own would still write to one
     /// switch. Where there is no such run directory there is no switch to write to.
@@ -45,11 +56,7 @@ impl NodeLock {
     /// # Errors
     /// Where another process holds one of them or the file system refuses.
     pub fn acquire(directory: &Path, ovs_run_directory: &Path) -> Result<Self, LockError> {
-        let path = directory.join("agent.lock");
-        if let Err(source) = fs::create_dir_all(directory) {
-            return Err(LockError::Io { path, source });
-        }
-        let state = take(path)?;
+        let state = take_in(directory)?;
         let switch = match ovs_run_directory.is_dir() {
             true => Some(lock_directory(ovs_run_directory)?),
             false => None,
@@ -59,6 +66,14 @@ impl NodeLock {
             _switch: switch,
         })
     }
+}
+
+fn take_in(directory: &Path) -> Result<Flock<File>, LockError> {
+    let path = directory.join("agent.lock");
+    if let Err(source) = fs::create_dir_all(directory) {
+        return Err(LockError::Io { path, source });
+    }
+    take(path)
 }
 
 fn take(path: PathBuf) -> Result<Flock<File>, LockError> {

@@ -53,6 +53,8 @@ pub struct Mirrors {
     covered: CoveredPorts,
     connected: bool,
     grouped: bool,
+    /// Whether rows of IPv6 addresses are nobody's business.
+    ipv4_only: bool,
     /// Without it, whoever likes may write.
     lock: Option<Lock>,
     tasks: JoinSet<Done>,
@@ -74,9 +76,17 @@ impl Mirrors {
             covered: CoveredPorts::of(MAC_BINDING),
             connected: true,
             grouped: false,
+            ipv4_only: false,
             lock: None,
             tasks: JoinSet::new(),
         }
+    }
+
+    /// Leaves IPv6 alone, as on a DPU: rows of such addresses are neither copied nor compared.
+    #[must_use]
+    pub const fn ipv4_only(mut self, ipv4_only: bool) -> Self {
+        self.ipv4_only = ipv4_only;
+        self
     }
 
     /// Writes only while this lock is held: another agent may mirror for the same chassis.
@@ -145,6 +155,9 @@ impl Mirrors {
             self.unconfirmed.told(change.uuid);
             let new = change.new.as_ref();
             let row = new.map(|row| (row, BindingRow::parse(change.uuid, row)));
+            if self.ipv4_only && matches!(&row, Some((_, Ok(row))) if row.ip.is_ipv6()) {
+                continue;
+            }
             match &row {
                 Some((row, Ok(parsed))) => {
                     // A row whose MAC cannot be read still holds its place in the index.

@@ -9,13 +9,16 @@ pub mod covered;
 pub mod database_locks;
 pub mod databases;
 mod driver;
+pub mod host_side;
 pub mod lock;
 
 pub mod managed;
 pub mod marking;
 pub mod mirroring;
+pub mod mode;
 pub mod model;
 pub mod node_bindings;
+mod observing;
 pub mod state;
 pub mod static_rows;
 pub mod status;
@@ -27,8 +30,17 @@ use std::fmt::Write as _;
 
 pub use config::{AgentConfig, Connection, NodeConfig};
 pub use driver::run;
+pub use mode::{HostConfig, ModeError, NodeMode};
+pub use observing::interfaces as observed_interfaces;
 
-use crate::{datapath::AttachError, plan::NoMark, topology::SkipReason};
+use crate::{
+    datapath::{
+        AttachError,
+        netlink::{LinkWatchEnded, LinkWatchError},
+    },
+    plan::NoMark,
+    topology::SkipReason,
+};
 
 /// Why the agent could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +88,18 @@ pub enum AgentError {
         /// Why not.
         reason: NoMark,
     },
+    /// Interfaces cannot be followed.
+    #[error(transparent)]
+    Links(#[from] LinkWatchError),
+    /// Interfaces are followed no more.
+    #[error(transparent)]
+    LinksEnded(#[from] LinkWatchEnded),
+    /// The mode does not go with the rest.
+    #[error(transparent)]
+    Mode(#[from] ModeError),
+    /// On a DPU's host it is not known which interface to look at.
+    #[error(transparent)]
+    NoInterface(#[from] observing::NoInterface),
     /// A task that should last has ended.
     #[error("{0} task has ended")]
     TaskEnded(&'static str),

@@ -15,7 +15,7 @@ use crate::{
     ovsdb::Change,
     plan::{self, BridgePlan, Gates, Install, NoMark, SteeringMark, plan},
     rows::{Applied, Rows, Table},
-    topology::{self, BridgeGroup, Incumbents, Place, SkipReason, Topology},
+    topology::{self, BridgeGroup, Dpu, Incumbents, Place, SkipReason, Topology},
 };
 
 /// The rows, and what follows from them.
@@ -25,6 +25,8 @@ pub struct Model {
     topology: Topology,
     /// Found when they are asked for.
     places: OnceLock<Vec<Place>>,
+    /// What is known of the host, where this is its DPU.
+    dpu: Option<Dpu>,
     /// The source that each bridge's group had last. A group that is gone for a while, as while
     /// the switch restarts, comes back with the same one.
     incumbents: Incumbents,
@@ -60,6 +62,13 @@ impl Model {
         self.incumbents = incumbents;
     }
 
+    /// Takes what is known of the host: this is its DPU. The next [`Model::rebuild`] goes by it.
+    pub fn set_dpu(&mut self, dpu: &Dpu) {
+        if self.dpu.as_ref() != Some(dpu) {
+            self.dpu = Some(dpu.clone());
+        }
+    }
+
     /// Takes changed rows in; whether the groups may be other ones now.
     pub fn apply(&mut self, changes: &[Change]) -> bool {
         let mut changed = false;
@@ -84,7 +93,10 @@ impl Model {
 
     /// Computes the groups anew; whether they are other ones than before.
     pub fn rebuild(&mut self) -> bool {
-        let topology = topology::build(&self.rows, &self.incumbents);
+        let topology = match &self.dpu {
+            Some(dpu) => topology::build_on_dpu(&self.rows, &self.incumbents, dpu),
+            None => topology::build(&self.rows, &self.incumbents),
+        };
         self.places = OnceLock::new();
         let changed = topology != self.topology;
         let bridges = self.rows.bridges.values();

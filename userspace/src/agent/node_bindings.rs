@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
+    net::{IpAddr, Ipv4Addr},
     sync::Arc,
 };
 
@@ -19,8 +19,9 @@ use crate::{
     sources::{NodeFeed, SourceEnded, SourceStatus},
     statics::{
         self, Mode, OwnNode, Strategy, Target, Treatment, WantedBindings, Warning, Why,
-        northd_version, rows_wanted, strategy, targets_at, wanted_at,
+        northd_version, own_node, rows_wanted, strategy, targets_at, wanted_at,
     },
+    topology::Topology,
 };
 
 /// Warnings about nodes that are logged at once; `status` has them all.
@@ -47,6 +48,7 @@ pub struct NodeBindings {
     /// Static rows stay under the dynamic strategy until the mirrors' are written.
     rows_stay: bool,
     steering: bool,
+    ipv4_only: bool,
 }
 
 /// What happens to nodes.
@@ -103,6 +105,25 @@ impl NodeBindings {
             pins_stay: false,
             rows_stay: true,
             steering: false,
+            ipv4_only: false,
+        }
+    }
+
+    /// Wants no binding of an IPv6 address, as on a DPU.
+    #[must_use]
+    pub const fn ipv4_only(mut self, ipv4_only: bool) -> Self {
+        self.ipv4_only = ipv4_only;
+        self
+    }
+
+    /// The address that this node's object has for the host of a DPU.
+    #[must_use]
+    pub fn dpu_host_address(&self, topology: &Topology) -> Option<Ipv4Addr> {
+        let inventory = self.feed.as_ref().and_then(NodeFeed::inventory)?;
+        let name = own_node(&inventory, topology, self.config.name.as_deref())?;
+        match inventory.nodes.get(name)?.dpu_host?.address {
+            IpAddr::V4(address) => Some(address),
+            IpAddr::V6(_) => None,
         }
     }
 
@@ -151,6 +172,10 @@ impl NodeBindings {
             masquerade: &self.config.settings.masquerade,
         };
         let wanted = wanted_at(inventory.as_deref(), model.places(), topology, own);
+        let wanted = match self.ipv4_only {
+            true => wanted.map(WantedBindings::without_ipv6),
+            false => wanted,
+        };
         self.note_warnings(wanted.as_ref());
         if wanted.is_some() {
             self.wanted = wanted;

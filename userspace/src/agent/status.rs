@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    agent::{node_bindings::NodeBindingsStatus, steering::BridgeSteering},
+    agent::{mode::NodeMode, node_bindings::NodeBindingsStatus, steering::BridgeSteering},
     datapath::Mode,
     mirror,
     ovsdb::LockState,
@@ -18,6 +18,8 @@ use crate::{
 pub struct AgentStatus {
     /// The agent's version.
     pub version: &'static str,
+    /// What kind of node this is.
+    pub mode: NodeMode,
     /// The agent's process.
     pub pid: u32,
     /// Whether `disable-udn-arp-ndp-flood` is on: the agent steers and mirrors.
@@ -46,6 +48,30 @@ pub struct AgentStatus {
     pub nodes: Option<NodeBindingsStatus>,
 }
 
+impl AgentStatus {
+    /// What an agent says that only observes, on the host of a DPU.
+    #[must_use]
+    pub fn observing(mode: NodeMode, datapath: Vec<DatapathStatus>) -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            mode,
+            pid: std::process::id(),
+            steering_gate: false,
+            paused: false,
+            settled: true,
+            databases: BTreeMap::new(),
+            groups: Vec::new(),
+            skipped: Vec::new(),
+            datapath,
+            steering: Vec::new(),
+            bad_bindings: 0,
+            mirror_lock: None,
+            mirror: BTreeMap::new(),
+            nodes: None,
+        }
+    }
+}
+
 /// One database connection.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DatabaseStatus {
@@ -69,6 +95,8 @@ pub struct GroupStatus {
     pub bridge: String,
     /// The MAC address that they share.
     pub bridge_mac: crate::ids::Mac,
+    /// The port that the host is behind: `LOCAL`, or on a DPU the representor's name.
+    pub host: String,
     /// The external-ingress ports' names, the uplink first.
     pub external_ingress_ports: Vec<String>,
     /// The mark by which the uplink is steered; `None` = by the frames' headers.
@@ -90,6 +118,10 @@ impl GroupStatus {
             no_mark: mark.err().map(|reason| reason.to_string()),
             bridge: group.bridge.to_string(),
             bridge_mac: group.bridge_mac,
+            host: match group.host.representor() {
+                Some(name) => name.to_string(),
+                None => "LOCAL".to_owned(),
+            },
             external_ingress_ports: group
                 .ingress_ports()
                 .map(|port| port.name.to_string())
@@ -109,6 +141,8 @@ impl GroupStatus {
 pub struct DatapathStatus {
     /// The interface.
     pub interface: String,
+    /// Which way the frames go that it counts.
+    pub direction: &'static str,
     /// How the program runs; `None` = it is not attached.
     pub mode: Option<Mode>,
     /// The mark that it gives frames to steer; `None` = it marks none.

@@ -32,7 +32,10 @@ Examples:
   neighsteer agent --enable-network-segmentation --disable-udn-arp-ndp-flood --nodes kubernetes
       the same, and every follower knows the other nodes' addresses
   neighsteer agent --enable-network-segmentation --disable-udn-arp-ndp-flood --dry-run
-      print what that would write, and write nothing")]
+      print what that would write, and write nothing
+  neighsteer agent --mode dpu --host-representor pf0hpf --enable-network-segmentation \\
+                   --disable-udn-arp-ndp-flood
+      on a DPU: the host is behind pf0hpf instead of the bridge's own port")]
 pub struct AgentArgs {
     /// Networks have gateway routers of their own on the shared bridge
     #[arg(
@@ -184,14 +187,16 @@ impl AgentArgs {
             HookArg::Xdp => Some(Hook::Xdp),
             HookArg::None => None,
         };
+        let gates = Gates::new(
+            self.enable_network_segmentation,
+            self.disable_udn_arp_ndp_flood,
+        )?;
+        self.connection.host.mode.check(gates)?;
         Ok(AgentConfig {
             connection: self
                 .connection
                 .parse(Duration::from_secs(self.startup_timeout))?,
-            gates: Gates::new(
-                self.enable_network_segmentation,
-                self.disable_udn_arp_ndp_flood,
-            )?,
+            gates,
             install: self.flows,
             state_directory: self.state.state_dir.clone(),
             bpffs: self.bpffs.bpffs.clone(),

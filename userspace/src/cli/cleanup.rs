@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     agent::{
+        NodeMode,
         converge::{Bridge, Changes},
         lock::NodeLock,
         state::{BridgeState, StateFile},
@@ -81,15 +82,20 @@ struct BridgeReport {
 /// # Errors
 /// Where an agent runs, or something could not be taken off; what could be is off by then.
 pub async fn run(args: &CleanupArgs, output: &mut Output<'_>) -> anyhow::Result<Finding> {
-    let _lock = NodeLock::acquire(&args.state.state_dir, &args.connection.ovs_rundir)?;
+    // The host of a DPU has nothing but what is attached.
+    let has_switch = args.connection.host.mode != NodeMode::DpuHost;
+    let _lock = match has_switch {
+        true => NodeLock::acquire(&args.state.state_dir, &args.connection.ovs_rundir)?,
+        false => NodeLock::without_switch(&args.state.state_dir)?,
+    };
     let mut report = Report::default();
-    if let Err(error) = clean_bridges(args, &mut report).await {
+    if has_switch && let Err(error) = clean_bridges(args, &mut report).await {
         report.errors.push(crate::agent::chain(error.as_ref()));
     }
     detach_all(args, &mut report);
     if args.keep_rows {
         report.static_bindings_unknown = Some("--keep-rows leaves them".to_owned());
-    } else {
+    } else if has_switch {
         static_rows::clean(args, &mut report).await;
     }
     match output.format {

@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
 
+use super::host::HostArgs;
 use crate::{
     agent::Connection,
     ovsdb::{Remote, TlsFiles},
@@ -65,6 +66,9 @@ pub struct ConnectionArgs {
         env = "NEIGHSTEER_CA_CERT"
     )]
     pub ca_cert: Option<PathBuf>,
+    /// What kind of node this is
+    #[command(flatten)]
+    pub host: HostArgs,
 }
 
 impl ConnectionArgs {
@@ -83,6 +87,7 @@ impl ConnectionArgs {
                 .transpose()?,
             ovs_run_directory: self.ovs_rundir.clone(),
             tls: self.tls(),
+            host: self.host.config(),
             startup_timeout,
         };
         let southbound = connection.southbound.iter().flatten();

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::{policy::PolicyArgs, validate::ValidateArg};
 use crate::datapath::{
-    self, AttachOptions, Attached, Attachment, Checks, Counter, DEFAULT_BPFFS, Direction, Hook, State, read,
+    self, AttachOptions, Attached, Attachment, Checks, Counter, DEFAULT_BPFFS, Direction, Hook,
+    State, read,
 };
 
 /// The flags of `neighsteer attach`.
@@ -292,9 +293,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use clap::Parser;
-    use neighsteer_common::{
-        Check, Decision, Kind, NodeAddresses, Policy, Validate,
-    };
+    use neighsteer_common::{Check, Decision, Kind, NodeAddresses, Policy, Validate};
 
     use super::*;
     use crate::datapath::{CheckCounter, Mode};

@@ -7,11 +7,12 @@ use tokio::{task::JoinHandle, time::timeout};
 
 use crate::{
     agent::{
-        Connection, chain,
+        Connection, ModeError, NodeMode, chain,
         databases::{
             MAC_BINDING, MAC_BINDING_COLUMNS, STATIC_MAC_BINDING, STATIC_MAC_BINDING_COLUMNS,
             external_ids, request,
         },
+        host_side::{self, HostSide},
         model::Model,
     },
     mirror::{BindingRow, GroupMembers, Member},
@@ -32,6 +33,9 @@ async fn fetch(
     database: Database,
     request: MonitorRequest,
 ) -> anyhow::Result<Vec<Change>> {
+    if connection.host.mode == NodeMode::DpuHost {
+        return Err(ModeError::NoDatabase.into());
+    }
     let snapshot = Snapshot::fetch_with(Options {
         connect_timeout: PATIENCE,
         tls: connection.tls.clone(),
@@ -89,7 +93,7 @@ pub(super) async fn northbound_model(connection: &Connection) -> anyhow::Result<
     )
     .await?;
     model.apply(&northbound);
-    model.rebuild();
+    rebuild(connection, &mut model);
     Ok(model)
 }
 
@@ -242,8 +246,13 @@ async fn model_of(
     for changes in [ovs, northbound, bindings] {
         model.apply(&changes);
     }
-    model.rebuild();
+    rebuild(connection, &mut model);
     Ok(model)
+}
+
+/// Finds the groups, on a DPU with the host behind a representor.
+fn rebuild(connection: &Connection, model: &mut Model) {
+    host_side::rebuild(model, HostSide::of(&connection.host).as_mut());
 }
 
 fn southbound(
@@ -307,5 +316,7 @@ pub(super) async fn rows_of(
     let rows = changes
         .iter()
         .filter_map(|change| BindingRow::parse(change.uuid, change.new.as_ref()?).ok());
-    Ok(rows.collect())
+    // Those of IPv6 addresses are nobody's business on a DPU.
+    let ipv4_only = connection.host.mode == NodeMode::Dpu;
+    Ok(rows.filter(|row| !ipv4_only || row.ip.is_ipv4()).collect())
 }

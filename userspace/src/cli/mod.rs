@@ -10,6 +10,7 @@ mod columns;
 pub mod connection;
 pub mod datapath;
 pub mod flows;
+pub mod host;
 mod live;
 pub mod matching;
 pub mod nodes;

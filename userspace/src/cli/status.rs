@@ -165,17 +165,22 @@ fn doing(status: &serde_json::Value) -> &'static str {
 }
 
 fn print(status: &serde_json::Value, output: &mut Output<'_>) -> anyhow::Result<()> {
+    let mode = match text(status, "mode").as_str() {
+        "full" => String::new(),
+        mode => format!("{mode}, "),
+    };
     output.line(format_args!(
-        "agent {} pid {}, {}",
+        "agent {} pid {}, {mode}{}",
         text(status, "version"),
         text(status, "pid"),
         doing(status)
     ))?;
     for (_, group) in objects(status, "groups") {
         output.line(format_args!(
-            "bridge {} ({}): source {}, {} followers, {} external-ingress ports{}",
+            "bridge {} ({}): host {}, source {}, {} followers, {} external-ingress ports{}",
             text(group, "bridge"),
             text(group, "bridge_mac"),
+            text(group, "host"),
             text(group, "source"),
             text(group, "followers"),
             text(group, "external_ingress_ports"),

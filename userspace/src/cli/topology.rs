@@ -6,6 +6,7 @@ mod tests;
 use std::{
     collections::BTreeMap,
     io::{self, Write},
+    sync::Arc,
 };
 
 use serde::Serialize;
@@ -18,7 +19,9 @@ use super::{
 };
 use crate::{
     agent::control::{Command, request},
-    topology::{BridgeGroup, GatewayRouter, IngressPort, SkipReason, Skipped, Topology},
+    topology::{
+        BridgeGroup, GatewayRouter, HostEndpoint, IngressPort, SkipReason, Skipped, Topology,
+    },
 };
 
 /// Show which gateway routers share which bridge, and what was left out
@@ -184,6 +187,13 @@ fn members(group: &BridgeGroup) -> String {
             .iter()
             .map(|port| ingress("secondary", port)),
     );
+    if let HostEndpoint::Representor { name, ofport } = &group.host {
+        let port = IngressPort {
+            name: Arc::clone(name),
+            ofport: *ofport,
+        };
+        rows.push(ingress("host", &port));
+    }
     rows.push(router("source", &group.source));
     rows.extend(group.followers.iter().map(|it| router("follower", it)));
     columns(["role", "port", "ofport", "network", "router"], rows, &[2])

@@ -31,10 +31,11 @@ use super::{
 };
 use crate::{
     agent::{
-        self,
+        self, ModeError, NodeMode,
         clock::Clock,
         covered::CoveredPorts,
         databases::{Databases, MAC_BINDING},
+        host_side::{self, HostSide},
         model::Model,
     },
     mirror::{BindingRow, GroupMembers, Settings},
@@ -66,10 +67,14 @@ pub(super) async fn run(
 /// Follows the databases for ever.
 async fn watch(args: &LiveBindingsArgs, output: &mut Output<'_>) -> anyhow::Result<Finding> {
     let connection = args.connection.parse(live::PATIENCE)?;
+    if connection.host.mode == NodeMode::DpuHost {
+        return Err(ModeError::NoDatabase.into());
+    }
     let (databases, batches) = Databases::connect_to_read(&connection).await?;
     let mut watcher = Watcher {
         databases,
         model: Model::default(),
+        host: HostSide::of(&connection.host),
         watch: Watch::new(Settings::default()),
         clock: Clock::start(),
         bridge: args.bindings.bridge.clone(),
@@ -82,7 +87,7 @@ async fn watch(args: &LiveBindingsArgs, output: &mut Output<'_>) -> anyhow::Resu
     for batch in &batches {
         watcher.model.apply(&batch.changes);
     }
-    watcher.model.rebuild();
+    host_side::rebuild(&mut watcher.model, watcher.host.as_mut());
     watcher.regroup()?;
     if watcher.groups.is_empty() {
         let name = watcher.bridge.as_deref().unwrap_or("a bridge");
@@ -96,6 +101,8 @@ async fn watch(args: &LiveBindingsArgs, output: &mut Output<'_>) -> anyhow::Resu
 struct Watcher {
     databases: Databases,
     model: Model,
+    /// What is known of the host, on its DPU.
+    host: Option<HostSide>,
     watch: Watch,
     clock: Clock,
     /// The only bridge to watch.
@@ -158,7 +165,9 @@ impl Watcher {
         if database == Database::Southbound {
             self.bindings_changed(batch, live);
         }
-        if self.model.apply(&batch.changes) && self.model.rebuild() {
+        if self.model.apply(&batch.changes)
+            && host_side::rebuild(&mut self.model, self.host.as_mut())
+        {
             self.regroup()?;
         }
         Ok(())
@@ -173,6 +182,8 @@ impl Watcher {
             let row = change.new.as_ref();
             // Rows without an address are nobody's binding; the running agent counts them.
             match row.map(|row| BindingRow::parse(change.uuid, row)) {
+                // Nobody's business on a DPU.
+                Some(Ok(row)) if self.host.is_some() && row.ip.is_ipv6() => {}
                 Some(Ok(row)) => self.watch.upsert(row, live, now),
                 Some(Err(_)) | None => self.watch.remove(change.uuid, now),
             }

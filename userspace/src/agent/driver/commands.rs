@@ -52,6 +52,7 @@ impl Driver {
         AgentStatus {
             paused: self.state.paused(),
             settled,
+            mode: self.config.connection.host.mode,
             version: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
             steering_gate: self.config.gates.steering(),

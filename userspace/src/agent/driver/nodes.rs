@@ -9,6 +9,7 @@ use crate::{
         config::AgentConfig,
         database_locks::lock_name,
         databases::Databases,
+        mode::NodeMode,
         node_bindings::NodeBindings,
         state::StateFile,
         static_rows::{StaticRows, orphans::orphaned_ports},
@@ -34,7 +35,9 @@ pub(super) fn node_bindings(
     let lock = client.lock(lock_name("static", &databases.chassis))?;
     let settings = config.nodes.settings.clone();
     let rows = StaticRows::new(client, clock, settings, lock, state.clone());
-    Ok(Some(NodeBindings::new(config.nodes.clone(), feed, rows)))
+    let bindings = NodeBindings::new(config.nodes.clone(), feed, rows);
+    let is_dpu = config.connection.host.mode == NodeMode::Dpu;
+    Ok(Some(bindings.ipv4_only(is_dpu)))
 }
 
 /// The routers of a group, and what is known of nodes on its bridge.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    openflow::{Flow, FlowEvent, FlowKey, Match, PortEvent, Protocol},
-    plan::{BridgePlan, COOKIE, STEERING_PRIORITY, UNMARKED_PRIORITY},
+    openflow::{Flow, FlowEvent, FlowKey, Match, Port, PortEvent, Protocol},
+    plan::{BridgePlan, COOKIE, STEERING_PRIORITY, StaticFdb, UNMARKED_PRIORITY},
 };
 
 /// What has come since the last look, added up.
@@ -65,6 +65,10 @@ impl News {
     pub(super) fn port(&mut self, plan: &BridgePlan, event: &PortEvent) {
         match event {
             PortEvent::Added(port) | PortEvent::Modified(port) => {
+                // A port that is made anew has no static entry any more.
+                let is_host = |fdb: &StaticFdb| fdb.leads_to == Port::Number(port.ofport);
+                self.look |= matches!(event, PortEvent::Added(_))
+                    && plan.static_fdb.as_ref().is_some_and(is_host);
                 let must_flood = plan.flood.contains(&port.ofport);
                 let must_not = plan.no_flood.contains(&port.ofport);
                 self.look |= (must_flood && port.no_flood) || (must_not && !port.no_flood);

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use self::nodes::PlannedNodes;
 use crate::{
-    agent::{self, AgentConfig, state::StateFile},
+    agent::{self, AgentConfig, NodeMode, state::StateFile},
     cli::{
         live,
         output::{Finding, Format, Output},
@@ -62,6 +62,9 @@ pub(super) async fn dry_run(
     config: &AgentConfig,
     output: &mut Output<'_>,
 ) -> anyhow::Result<Finding> {
+    if config.connection.host.mode == NodeMode::DpuHost {
+        return on_host(config, output);
+    }
     let state = StateFile::open(&config.state_directory)?;
     let mut model = live::model(&config.connection).await?;
     model.remember(state.sources());
@@ -120,7 +123,8 @@ pub(super) async fn dry_run(
     report.nodes = nodes::plan(config, &model, &state, steering, &left_to_others).await?;
     for group in &model.topology().groups {
         if config.hook.is_some() {
-            report.attach.push(group.uplink.name.to_string());
+            let interfaces = std::iter::once(&group.uplink.name).chain(group.host.representor());
+            report.attach.extend(interfaces.map(ToString::to_string));
         }
         if steering && !left_to_others.contains(&group.bridge) {
             report
@@ -128,6 +132,26 @@ pub(super) async fn dry_run(
                 .extend(planned_bindings(config, &model, group, report.nodes.as_ref()).await?);
         }
     }
+    match output.format {
+        Format::Json => output.json(&report)?,
+        Format::Text => print(&report, output)?,
+    }
+    Ok(Finding::Clean)
+}
+
+/// Nothing but attachments, and no database to look at.
+fn on_host(config: &AgentConfig, output: &mut Output<'_>) -> anyhow::Result<Finding> {
+    let interfaces = match config.hook {
+        Some(_) => agent::observed_interfaces(&config.connection.host)?,
+        None => Vec::new(),
+    };
+    let report = DryRun {
+        paused: false,
+        attach: interfaces.iter().map(ToString::to_string).collect(),
+        bridges: Vec::new(),
+        bindings: Vec::new(),
+        nodes: None,
+    };
     match output.format {
         Format::Json => output.json(&report)?,
         Format::Text => print(&report, output)?,

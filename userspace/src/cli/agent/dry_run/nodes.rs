@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::{
-    agent::{AgentConfig, model::Model, state::StateFile},
+    agent::{AgentConfig, NodeMode, model::Model, state::StateFile},
     cli::live,
     ids::Mac,
     sources,
@@ -70,7 +70,10 @@ pub(super) async fn plan(
         masquerade: &config.nodes.settings.masquerade,
     };
     let wanted = wanted(Some(&inventory), rows, topology, own);
-    let wanted = wanted.context("there is no node")?;
+    let mut wanted = wanted.context("there is no node")?;
+    if config.connection.host.mode == NodeMode::Dpu {
+        wanted = wanted.without_ipv6();
+    }
     let (strategy, why) = strategy(
         config.nodes.strategy,
         northd_version(rows).map(|version| &**version),
