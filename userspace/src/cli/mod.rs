@@ -9,6 +9,7 @@ pub mod cleanup;
 mod columns;
 pub mod connection;
 pub mod datapath;
+pub mod doctor;
 pub mod flows;
 pub mod host;
 mod live;
@@ -62,6 +63,7 @@ Examples:
   neighsteer stats                                      what the datapath has counted
   neighsteer bindings                                   which followers lack which binding
   neighsteer audit                                      what is not as the design wants it
+  neighsteer doctor                                     what the agent would lack here
   neighsteer cleanup                                    take everything of ours off the node
 
 Exit codes: 0 done, 1 done and something was found, 2 not done (one line says why)."
@@ -114,6 +116,8 @@ pub enum Command {
     Audit(audit::AuditArgs),
     /// Show what becomes of a frame: the classifier's decision beside the flows that it takes
     Trace(Box<trace::TraceArgs>),
+    /// Check that the agent would find what it needs here
+    Doctor(Box<doctor::DoctorArgs>),
     /// Take our flows, flags, entries, programs and pins off the node
     Cleanup(cleanup::CleanupArgs),
     /// Print the version
@@ -244,6 +248,7 @@ fn run(cli: Cli, stdout: &mut (dyn std::io::Write + Send)) -> anyhow::Result<Fin
             runtime()?.block_on(watch::run(&args, &mut output))
         }
         Command::Bindings(args) => runtime()?.block_on(show_bindings(&args, &mut output)),
+        Command::Doctor(args) => runtime()?.block_on(doctor::run(&args, &mut output)),
         Command::Cleanup(args) => runtime()?.block_on(cleanup::run(&args, &mut output)),
         Command::Flows(args) => runtime()?.block_on(async {
             let connection = args.connection.parse(live::PATIENCE)?;

@@ -1,0 +1,211 @@
+//! `neighsteer doctor`: whether the agent would find what it needs here.
+
+mod bridges;
+mod report;
+mod system;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use self::report::Report;
+use super::{
+    connection::{BpffsArgs, ConnectionArgs, StateArgs},
+    live,
+    output::{Finding, Output},
+};
+use crate::{
+    agent::{
+        Connection, HostConfig, NodeMode, chain,
+        control::{Command, request},
+        model::Model,
+        observed_interfaces,
+    },
+    openflow::unixctl::UnixCtl,
+    plan::Gates,
+};
+
+/// Check that the agent would find what it needs: kernel, databases, bridges, and what its mode asks
+/// for
+///
+/// Reads and changes nothing. Each line says ok, warning or error, and what to do.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Exit code 1 where there is an error.
+
+Examples:
+  neighsteer doctor
+  neighsteer doctor --mode dpu
+  neighsteer doctor --output json | jq '.[] | select(.verdict != \"ok\")'")]
+pub struct DoctorArgs {
+    /// As the agent is told
+    #[arg(
+        long,
+        env = "NEIGHSTEER_ENABLE_NETWORK_SEGMENTATION",
+        help_heading = "Feature gates"
+    )]
+    pub enable_network_segmentation: bool,
+    /// As the agent is told
+    #[arg(
+        long,
+        env = "NEIGHSTEER_DISABLE_UDN_ARP_NDP_FLOOD",
+        help_heading = "Feature gates"
+    )]
+    pub disable_udn_arp_ndp_flood: bool,
+    /// Where things are
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+    /// Where the running agent is asked
+    #[command(flatten)]
+    pub state: StateArgs,
+    /// Where the pins are
+    #[command(flatten)]
+    pub bpffs: BpffsArgs,
+}
+
+/// Checks everything, whatever the one before came to; [`Finding::Found`] where there is an error.
+///
+/// # Errors
+/// Where the arguments cannot be read, or the output cannot be written.
+pub async fn run(args: &DoctorArgs, output: &mut Output<'_>) -> anyhow::Result<Finding> {
+    let connection = args.connection.parse(live::PATIENCE)?;
+    let mut report = Report::default();
+    let gates = Gates::new(
+        args.enable_network_segmentation,
+        args.disable_udn_arp_ndp_flood,
+    );
+    mode(&mut report, &connection.host, gates);
+    system::check(&mut report, &args.bpffs.bpffs);
+    if connection.host.mode == NodeMode::DpuHost {
+        interfaces(&mut report, &connection.host);
+    } else {
+        let steering = gates.is_ok_and(Gates::steering);
+        node(&mut report, &connection, steering).await;
+    }
+    agent(&mut report, args, connection.host.mode).await;
+    let found = report.has_errors();
+    report.print(output)?;
+    Ok(if found {
+        Finding::Found
+    } else {
+        Finding::Clean
+    })
+}
+
+/// What the mode does not do, and gates that do not go with it.
+fn mode(report: &mut Report, host: &HostConfig, gates: Result<Gates, crate::plan::GateError>) {
+    let mode = host.mode;
+    match gates {
+        Err(error) => report.error("gates", error, "turn on both or neither"),
+        Ok(gates) => match mode.check(gates) {
+            Err(error) => report.error("gates", error, "turn it off here"),
+            Ok(()) if gates.steering() => report.ok("gates", "on: the agent steers and mirrors"),
+            Ok(()) => report.ok("gates", "off: the agent observes"),
+        },
+    }
+    match mode {
+        NodeMode::Full => report.ok("mode", "full: the host is behind the bridge's own port"),
+        NodeMode::Dpu => report.warn(
+            "mode",
+            "dpu: IPv4 and ARP only. OVN-Kubernetes' gateway on a DPU has no IPv6 address, so that \
+             neither flows for NDP nor bindings of IPv6 addresses are rendered",
+            "nothing, unless followers are to reach IPv6 neighbours",
+        ),
+        NodeMode::DpuHost => report.ok(
+            "mode",
+            "dpu-host: attaches and counts; opens no database and installs no flow",
+        ),
+    }
+}
+
+fn interfaces(report: &mut Report, host: &HostConfig) {
+    let names = match observed_interfaces(host) {
+        Ok(names) => names,
+        Err(error) => {
+            report.error("interface", chain(&error), "name it by --host-interface");
+            return;
+        }
+    };
+    for name in names {
+        match nix::net::if_::if_nametoindex(&*name) {
+            Ok(index) => report.ok("interface", format!("{name}, index {index}")),
+            Err(_) => report.warn(
+                "interface",
+                format!("{name} is not there (yet)"),
+                "the agent attaches when it comes; else name another one by --host-interface",
+            ),
+        }
+    }
+}
+
+/// Databases, the switch, and what they say.
+async fn node(report: &mut Report, connection: &Connection, steering: bool) {
+    let run_directory = &connection.ovs_run_directory;
+    let control = match UnixCtl::of_vswitchd(run_directory) {
+        Ok(control) => control.connect().await,
+        Err(error) => Err(error),
+    };
+    match control {
+        Ok(_) => report.ok("ovs-vswitchd", "its control socket answers"),
+        Err(error) => report.error(
+            "ovs-vswitchd",
+            chain(&error),
+            "start Open vSwitch, or name its run directory by --ovs-rundir",
+        ),
+    }
+    let databases = databases(report, connection).await;
+    if let Some(model) = databases {
+        bridges::check(report, &model, connection, steering).await;
+    }
+}
+
+/// Each database by itself, so that the one at fault is named.
+async fn databases(report: &mut Report, connection: &Connection) -> Option<Model> {
+    let said = |error: anyhow::Error| chain(error.as_ref());
+    match live::switch_model(connection).await {
+        Ok(_) => report.ok("Open_vSwitch", "answers"),
+        Err(error) => {
+            let advice = "start ovsdb-server, or name it by --ovs-db";
+            report.error("Open_vSwitch", said(error), advice);
+            return None;
+        }
+    }
+    match live::northbound_model(connection).await {
+        Ok(_) => report.ok("OVN_Northbound", "answers"),
+        Err(error) => {
+            let advice = "name this zone's northbound database by --ovn-nb";
+            report.error("OVN_Northbound", said(error), advice);
+            return None;
+        }
+    }
+    match live::model(connection).await {
+        Ok(model) => {
+            report.ok("OVN_Southbound", "answers");
+            Some(model)
+        }
+        Err(error) => {
+            let advice = "name this zone's southbound database by --ovn-sb";
+            report.error("OVN_Southbound", said(error), advice);
+            None
+        }
+    }
+}
+
+/// Whether an agent runs, and in the mode that was asked about.
+async fn agent(report: &mut Report, args: &DoctorArgs, mode: NodeMode) {
+    let directory: &Path = &args.state.state_dir;
+    match request(directory, Command::Status).await {
+        Ok(status) => {
+            let said = status.get("mode").and_then(serde_json::Value::as_str);
+            match said {
+                Some(said) if said != mode.word() => report.warn(
+                    "agent",
+                    format!("it runs in mode {said}"),
+                    format!("ask with --mode {said}"),
+                ),
+                _ => report.ok("agent", "it runs; `neighsteer status` says how it stands"),
+            }
+        }
+        Err(error) => report.warn("agent", chain(&error), "start `neighsteer agent`"),
+    }
+}
