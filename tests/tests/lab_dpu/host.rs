@@ -41,7 +41,7 @@ fn an_interface_of_the_host_is_followed_when_it_comes_and_gets_another_name() {
         let status = command.args(arguments.split(' ')).status().unwrap();
         assert!(status.success(), "{arguments}");
     };
-    ip("link add later type dummy");
+    ip("link add later type veth peer name later-peer");
     ip(&format!("link set later address {BRIDGE_MAC}"));
     wait_for_attachments(&rig, &["later"]);
     ip("link del later");
@@ -54,7 +54,7 @@ fn an_interface_of_the_host_is_followed_when_it_comes_and_gets_another_name() {
         },
     )
     .unwrap();
-    ip("link add later type dummy");
+    ip("link add later type veth peer name later-peer");
     wait_for_attachments(&rig, &["later"]);
 }
 

@@ -146,7 +146,9 @@ impl Follower {
                 Ok(length) => break (length < self.buffer.len()).then_some(length),
                 // There was more news than the socket holds.
                 Err(error) if is(&error, Errno::ENOBUFS) => break None,
-                Err(error) if is(&error, Errno::EINTR) || is(&error, Errno::EAGAIN) => {}
+                // What was there is read; tokio's own error has no number.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         };
@@ -193,6 +195,18 @@ mod tests {
         let mut watch = LinkWatch::start().await.unwrap();
         let table = watch.table();
         assert!(table.values().any(|link| &*link.name == "lo"), "{table:?}");
+    }
+
+    #[tokio::test]
+    async fn a_socket_without_news_is_waited_for_and_not_opened_anew() {
+        let mut follower = Follower::open().unwrap();
+        while !follower.listed {
+            follower.receive().await.unwrap();
+        }
+        // Other interfaces may come and go meanwhile; an error must not.
+        let next = follower.receive();
+        let waited = tokio::time::timeout(Duration::from_millis(50), next).await;
+        assert!(!matches!(waited, Ok(Err(_))), "{waited:?}");
     }
 
     #[tokio::test]
