@@ -106,13 +106,13 @@ fn a_representor_that_goes_and_comes_back_is_followed_without_looking_in_interva
     wait_for_entry(&rig, REPRESENTOR);
     wait_for_attachments(&rig, &[&rig.lab.uplink(), REPRESENTOR]);
     rig.lab.remove_representor(REPRESENTOR).unwrap();
-    let reason = wait_until_left_out(&rig);
-    assert_eq!(
-        reason,
-        format!("port {REPRESENTOR} has no OpenFlow number (yet)")
-    );
+    wait_for_attachments(&rig, &[&rig.lab.uplink()]);
+    // ovs-vswitchd keeps the port with a socket that leads nowhere until somebody makes it anew.
+    rig.lab.vsctl(["del-port", "br-ex", REPRESENTOR]).unwrap();
+    wait_until_left_out(&rig);
     assert_eq!(rig.our_flows(), Vec::<String>::new());
     rig.lab.make_representor(REPRESENTOR).unwrap();
+    rig.lab.vsctl(["add-port", "br-ex", REPRESENTOR]).unwrap();
     wait_until_steered(&rig, REPRESENTOR);
     wait_for_entry(&rig, REPRESENTOR);
     wait_for_attachments(&rig, &[&rig.lab.uplink(), REPRESENTOR]);

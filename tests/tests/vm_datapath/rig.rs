@@ -10,7 +10,7 @@ use neighsteer::{
         unixctl::{UnixCtl, UnixCtlSession},
     },
     plan::{self, BridgePlan, COOKIE, Gates, Install, SteeringMark},
-    topology::{AgeThreshold, BridgeGroup, GatewayRouter, IngressPort},
+    topology::{AgeThreshold, BridgeGroup, GatewayRouter, HostEndpoint, IngressPort},
 };
 use neighsteer_common::{Decision, Kind, NodeAddresses, Policy, Validate};
 pub use neighsteer_tests::tools::{ip, run};
