@@ -13,7 +13,7 @@ use neighsteer_common::{Decision, Kind, NodeAddresses, Policy, Validate, abi};
 pub use neighsteer_tests::tools::{ip, run};
 use neighsteer_tests::{kernel, lab::wait_until, packet_socket::PacketSocket};
 use nix::{
-    mount::{MsFlags, mount},
+    mount::{MntFlags, MsFlags, mount, umount2},
     sched::{CloneFlags, unshare},
 };
 
@@ -146,6 +146,13 @@ impl Rig {
         };
         wait_until(DEADLINE, format!("{expected} × {kind} {decision}"), probe)
             .unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        // A directory that is mounted on cannot be removed; it may never have been mounted on.
+        while umount2(&self.bpffs(), MntFlags::MNT_DETACH).is_ok() {}
     }
 }
 

@@ -20,9 +20,24 @@ use crate::{
 
 const REPRESENTOR: &str = "pf0hpf";
 
-/// The host asks for the gateway, as `arping` does, until it is answered.
+/// The host asks for the gateway until it is answered, with frames of ours and by `arping`.
 fn host_is_answered(rig: &Rig) {
     let host = rig.lab.host_netns();
+    let gateway = GATEWAY_IPV4.to_string();
+    // One answer is all it waits for.
+    let arguments = [
+        "-I",
+        HOST_INTERFACE,
+        "-c",
+        "1",
+        "-w",
+        "10",
+        "-S",
+        &source,
+        &gateway,
+    ];
+    let asked = host.command("arping").args(arguments).output().unwrap();
+    assert!(asked.status.success(), "{asked:?}");
     let capture = rig.lab.capture(&host, HOST_INTERFACE).unwrap();
     let is_answer = |frame: &[u8]| {
         // An ARP reply from the gateway to the host.

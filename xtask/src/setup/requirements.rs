@@ -31,7 +31,7 @@ const BUILD: [Requirement; 1] = [Requirement {
 }];
 
 /// What the lab and the tests run.
-const LAB: [Requirement; 9] = [
+const LAB: [Requirement; 10] = [
     Requirement {
         what: "Open vSwitch",
         packages: &["openvswitch-switch"],
@@ -68,6 +68,11 @@ const LAB: [Requirement; 9] = [
         what: "ping",
         packages: &["iputils-ping"],
         programs: &["ping"],
+    },
+    Requirement {
+        what: "arping",
+        packages: &["arping"],
+        programs: &["arping"],
     },
     Requirement {
         what: "ethtool",
