@@ -25,17 +25,7 @@ fn host_is_answered(rig: &Rig) {
     let host = rig.lab.host_netns();
     let gateway = GATEWAY_IPV4.to_string();
     // One answer is all it waits for.
-    let arguments = [
-        "-I",
-        HOST_INTERFACE,
-        "-c",
-        "1",
-        "-w",
-        "10",
-        "-S",
-        &source,
-        &gateway,
-    ];
+    let arguments = ["-I", HOST_INTERFACE, "-c", "1", "-w", "10", &gateway];
     let asked = host.command("arping").args(arguments).output().unwrap();
     assert!(asked.status.success(), "{asked:?}");
     let capture = rig.lab.capture(&host, HOST_INTERFACE).unwrap();

@@ -9,3 +9,4 @@ mod rig;
 mod steering;
 mod stream;
 mod tags;
+mod validate;
