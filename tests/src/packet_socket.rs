@@ -30,12 +30,7 @@ impl PacketSocket {
     /// Where there is no such interface, or without CAP_NET_RAW.
     pub fn open(interface: &str) -> io::Result<Self> {
         let address = link_address(interface)?;
-        let socket = socket(
-            AddressFamily::Packet,
-            SockType::Raw,
-            SockFlag::SOCK_CLOEXEC,
-            SockProtocol::EthAll,
-        )?;
+        let socket = raw_socket(SockProtocol::EthAll)?;
         Ok(Self { socket, address })
     }
 
@@ -79,6 +74,16 @@ impl PacketSocket {
     }
 }
 
+fn raw_socket(protocol: SockProtocol) -> io::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    Ok(socket(
+        AddressFamily::Packet,
+        SockType::Raw,
+        flags,
+        protocol,
+    )?)
+}
+
 /// How long a frame may take from one end of a cable to the other.
 const DEADLINE: TimeVal = TimeVal::new(10, 0);
 
@@ -94,12 +99,7 @@ impl PacketReceiver {
     /// Where there is no such interface, or without CAP_NET_RAW.
     pub fn open(interface: &str) -> io::Result<Self> {
         let address = link_address(interface)?;
-        let socket = socket(
-            AddressFamily::Packet,
-            SockType::Raw,
-            SockFlag::SOCK_CLOEXEC,
-            SockProtocol::EthIpv6,
-        )?;
+        let socket = raw_socket(SockProtocol::EthIpv6)?;
         bind(socket.as_raw_fd(), &address)?;
         setsockopt(&socket, sockopt::ReceiveTimeout, &DEADLINE)?;
         Ok(Self(socket))

@@ -9,6 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     connection::{BpffsArgs, ConnectionArgs, StateArgs},
+    gates::GateArgs,
     matching::MatchArgs,
     nodes::NodeArgs,
     output::{Finding, Output},
@@ -18,7 +19,7 @@ use crate::{
     agent::{self, AgentConfig},
     datapath::Hook,
     mirror::{Limits, Settings},
-    plan::{Gates, Install},
+    plan::Install,
 };
 
 /// The flags of `neighsteer agent`.
@@ -37,20 +38,9 @@ Examples:
                    --disable-udn-arp-ndp-flood
       on a DPU: the host is behind pf0hpf instead of the bridge's own port")]
 pub struct AgentArgs {
-    /// Networks have gateway routers of their own on the shared bridge
-    #[arg(
-        long,
-        env = "NEIGHSTEER_ENABLE_NETWORK_SEGMENTATION",
-        help_heading = "Feature gates"
-    )]
-    pub enable_network_segmentation: bool,
-    /// Steer ARP and NDP to one gateway router and mirror its bindings; needs the gate above
-    #[arg(
-        long,
-        env = "NEIGHSTEER_DISABLE_UDN_ARP_NDP_FLOOD",
-        help_heading = "Feature gates"
-    )]
-    pub disable_udn_arp_ndp_flood: bool,
+    /// What is on
+    #[command(flatten)]
+    pub gates: GateArgs,
     /// Which flows to install: overlay, over those of ovnkube-node; or complete, where nobody else
     /// manages the bridges
     #[arg(
@@ -187,10 +177,7 @@ impl AgentArgs {
             HookArg::Xdp => Some(Hook::Xdp),
             HookArg::None => None,
         };
-        let gates = Gates::new(
-            self.enable_network_segmentation,
-            self.disable_udn_arp_ndp_flood,
-        )?;
+        let gates = self.gates.read()?;
         self.connection.host.mode.check(gates)?;
         Ok(AgentConfig {
             connection: self

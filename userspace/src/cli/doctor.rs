@@ -11,6 +11,7 @@ use std::path::Path;
 use self::report::Report;
 use super::{
     connection::{BpffsArgs, ConnectionArgs, StateArgs},
+    gates::GateArgs,
     live,
     output::{Finding, Output},
 };
@@ -39,19 +40,8 @@ Examples:
   neighsteer doctor --output json | jq '.[] | select(.verdict != \"ok\")'")]
 pub struct DoctorArgs {
     /// As the agent is told
-    #[arg(
-        long,
-        env = "NEIGHSTEER_ENABLE_NETWORK_SEGMENTATION",
-        help_heading = "Feature gates"
-    )]
-    pub enable_network_segmentation: bool,
-    /// As the agent is told
-    #[arg(
-        long,
-        env = "NEIGHSTEER_DISABLE_UDN_ARP_NDP_FLOOD",
-        help_heading = "Feature gates"
-    )]
-    pub disable_udn_arp_ndp_flood: bool,
+    #[command(flatten)]
+    pub gates: GateArgs,
     /// Where things are
     #[command(flatten)]
     pub connection: ConnectionArgs,
@@ -70,10 +60,7 @@ pub struct DoctorArgs {
 pub async fn run(args: &DoctorArgs, output: &mut Output<'_>) -> anyhow::Result<Finding> {
     let connection = args.connection.parse(live::PATIENCE)?;
     let mut report = Report::default();
-    let gates = Gates::new(
-        args.enable_network_segmentation,
-        args.disable_udn_arp_ndp_flood,
-    );
+    let gates = args.gates.read();
     mode(&mut report, &connection.host, gates);
     system::check(&mut report, &args.bpffs.bpffs);
     if connection.host.mode == NodeMode::DpuHost {

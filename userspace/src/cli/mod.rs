@@ -11,6 +11,7 @@ pub mod connection;
 pub mod datapath;
 pub mod doctor;
 pub mod flows;
+pub mod gates;
 pub mod host;
 mod live;
 pub mod matching;
