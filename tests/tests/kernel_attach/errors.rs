@@ -15,8 +15,12 @@ fn refused(rig: &Rig, hook: Hook) -> String {
     chain(&datapath::attach(&rig.options(hook)).unwrap_err())
 }
 
-fn nothing_is_attached() {
-    let shown = run("bpftool", &["net", "show", "dev", UPLINK]);
+fn shown() -> String {
+    run("bpftool", &["net", "show", "dev", UPLINK])
+}
+
+pub fn nothing_is_attached() {
+    let shown = shown();
     assert!(!shown.contains("ingress"), "{shown}");
 }
 
@@ -69,13 +73,18 @@ fn an_attachment_of_another_abi_version_is_refused() {
     let Some(rig) = Rig::new() else { return };
     rig.attach(Hook::Tc);
     let other = rig.bpffs().join("neighsteer/v7/uplink%2e5");
-    fs::create_dir_all(&other).unwrap();
-    fs::rename(rig.pins().join("program"), other.join("program")).unwrap();
-    rig.detach();
+    fs::create_dir_all(other.parent().unwrap()).unwrap();
+    fs::rename(rig.pins(), &other).unwrap();
+    let before = shown();
     let error = refused(&rig, Hook::Tc);
+    assert_eq!(shown(), before, "nothing else is attached");
     assert!(error.contains("another ABI version"), "{error}");
     assert!(error.contains("v7"), "{error}");
+    // It is taken off all the same, whichever version made it.
+    assert!(rig.detach());
+    assert!(rig.is_clean());
     nothing_is_attached();
+    rig.attach(Hook::Tc);
 }
 
 #[test]

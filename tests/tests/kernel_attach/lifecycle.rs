@@ -6,11 +6,11 @@ use std::{
     thread,
 };
 
-use neighsteer::datapath::{self, AttachError, Hook, Mode, State};
+use neighsteer::datapath::{self, AttachError, AttachOptions, Hook, Mode, State};
 use neighsteer_common::{Decision, Kind, Policy};
-use neighsteer_tests::vm;
+use neighsteer_tests::{lab::wait_until, vm};
 
-use crate::rig::*;
+use crate::{errors::nothing_is_attached, rig::*};
 
 #[test]
 fn attaching_mounts_bpffs_pins_everything_and_counts() {
@@ -173,6 +173,52 @@ fn the_pins_of_an_interface_that_is_gone_are_replaced() {
         rig.expect(Kind::ArpReply, Decision::SteerArp, 2);
         assert_eq!(rig.counters().len(), 2, "one for each interface index");
         rig.detach();
+    }
+}
+
+#[test]
+fn a_program_attached_under_a_former_name_is_replaced_and_not_doubled() {
+    const RENAMED: &str = "renamed";
+    let rename = |from: &str, to: &str| {
+        ip(&["link", "set", from, "down"]);
+        ip(&["link", "set", from, "name", to]);
+        ip(&["link", "set", to, "up"]);
+    };
+    let Some(rig) = Rig::new() else { return };
+    for hook in [Hook::Tc, Hook::Xdp] {
+        // Pins of an interface that is gone may have the name already.
+        let options = AttachOptions {
+            interface: RENAMED.to_owned(),
+            ..rig.options(hook)
+        };
+        ip(&[
+            "link", "add", RENAMED, "type", "veth", "peer", "name", "other",
+        ]);
+        datapath::attach(&options).unwrap();
+        ip(&["link", "del", RENAMED]);
+
+        rig.attach(hook);
+        send(&arp_reply(BRIDGE_MAC));
+        rig.expect(Kind::ArpReply, Decision::SteerArp, 1);
+        rename(UPLINK, RENAMED);
+        let attached = datapath::attach(&options).unwrap();
+        assert!(attached.replaced);
+        send(&arp_reply(BRIDGE_MAC));
+        let counted = || {
+            let counters = datapath::counters(RENAMED, &rig.bpffs()).unwrap();
+            let packets: u64 = counters.iter().map(|counter| counter.packets).sum();
+            // A filter has no link by which its counters would be found under the new name.
+            let expected = 1 + u64::from(attached.mode != Mode::Clsact);
+            (packets == expected)
+                .then_some(())
+                .ok_or(packets.to_string())
+        };
+        wait_until(DEADLINE, "each frame to count once", counted).unwrap();
+        assert!(datapath::detach(RENAMED, &rig.bpffs()).unwrap());
+        rig.detach();
+        assert!(rig.is_clean());
+        rename(RENAMED, UPLINK);
+        nothing_is_attached();
     }
 }
 

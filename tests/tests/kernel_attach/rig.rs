@@ -32,7 +32,7 @@ pub const POLICY: Policy = Policy {
     node_addresses: NodeAddresses::NONE,
 };
 
-const DEADLINE: Duration = Duration::from_secs(10);
+pub const DEADLINE: Duration = Duration::from_secs(10);
 
 pub struct Rig {
     /// Holds the mount point of this test's bpffs.

@@ -127,7 +127,7 @@ impl Attachments {
         let Some(attached) = self.attached.remove(from) else {
             return;
         };
-        match datapath::pins::rename(&self.bpffs, from, to) {
+        match datapath::rename(&self.bpffs, from, to) {
             Ok(true) => {
                 tracing::info!(%from, interface = %to, "datapath goes on under another name");
                 self.attached.insert(Arc::clone(to), attached);

@@ -269,7 +269,10 @@ impl Driver {
                     // A client that has gone away needs no answer.
                     drop(answer.send(self.call(command)));
                 }
-                Woken::Check => self.attachments.check(),
+                Woken::Check => {
+                    self.look_at_host_again();
+                    self.attachments.check();
+                }
             }
             self.pump();
         }

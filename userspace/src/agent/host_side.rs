@@ -125,6 +125,12 @@ impl HostSide {
         self.dpu.representors.retain(|name| names.contains(name));
     }
 
+    /// Whether sysfs has something that may be told better later.
+    #[must_use]
+    pub fn is_to_be_read_again(&self) -> bool {
+        self.dpu.representors.has_problems()
+    }
+
     /// Takes the address that the node's object has for the host; whether it is another one.
     pub fn set_address(&mut self, address: Option<Ipv4Addr>) -> bool {
         let changed = self.dpu.address != address;

@@ -204,16 +204,20 @@ fn note(bridge: &Arc<str>, changes: &Changes, report: &mut Report) {
 }
 
 fn detach_all(args: &CleanupArgs, report: &mut Report) {
-    let attachments = match datapath::attachments(&args.bpffs.bpffs) {
-        Ok(attachments) => attachments,
+    let bpffs = &args.bpffs.bpffs;
+    let interfaces = match datapath::pins::interfaces_of_every_version(bpffs) {
+        Ok(interfaces) => interfaces,
         Err(error) => {
-            report.errors.push(crate::agent::chain(&error));
+            let at = bpffs.display();
+            report
+                .errors
+                .push(format!("cannot list the pins below {at}: {error}"));
             return;
         }
     };
-    for attachment in attachments {
-        match datapath::detach(&attachment.interface, &args.bpffs.bpffs) {
-            Ok(_) => report.detached.push(attachment.interface),
+    for interface in interfaces {
+        match datapath::detach(&interface, bpffs) {
+            Ok(_) => report.detached.push(interface),
             Err(error) => report.errors.push(crate::agent::chain(&error)),
         }
     }

@@ -87,7 +87,7 @@ impl ConnectionArgs {
                 .transpose()?,
             ovs_run_directory: self.ovs_rundir.clone(),
             tls: self.tls(),
-            host: self.host.config(),
+            host: self.host.config()?,
             startup_timeout,
         };
         let southbound = connection.southbound.iter().flatten();

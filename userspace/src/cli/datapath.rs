@@ -1,15 +1,20 @@
 //! `neighsteer attach`, `detach` and `stats`: the datapath alone, without OVN.
 
-use std::{io::Write, path::PathBuf, time::Duration};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use comfy_table::{Cell, CellAlignment, Table, presets};
+use neighsteer_common::Decision;
 use serde::Serialize;
 
 use super::{policy::PolicyArgs, validate::ValidateArg};
 use crate::datapath::{
     self, AttachOptions, Attached, Attachment, Checks, Counter, DEFAULT_BPFFS, Direction, Hook,
-    State, read,
+    State, pins, read,
 };
 
 /// The flags of `neighsteer attach`.
@@ -85,7 +90,15 @@ fn parse_tag(text: &str) -> Result<u32, String> {
         Some(digits) => u32::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    parsed.map_err(|error| error.to_string())
+    let tag = parsed.map_err(|error| error.to_string())?;
+    let last = Decision::ALL.iter().map(|decision| *decision as u32).max();
+    let most = u32::MAX - last.unwrap_or_default();
+    match tag <= most {
+        true => Ok(tag),
+        false => Err(format!(
+            "at most {most:#x}, so that the decision's number fits"
+        )),
+    }
 }
 
 /// Attaches the datapath and says how. Warnings go to the log.
@@ -179,6 +192,7 @@ struct Stats {
 /// cannot be written.
 pub fn stats(args: &StatsArgs, json: bool, output: &mut dyn Write) -> anyhow::Result<()> {
     let mut attachments = datapath::attachments(&args.bpffs)?;
+    warn_of_other_versions(&args.bpffs)?;
     if let Some(interface) = &args.interface {
         attachments.retain(|attachment| attachment.interface == *interface);
         anyhow::ensure!(
@@ -204,6 +218,20 @@ pub fn stats(args: &StatsArgs, json: bool, output: &mut dyn Write) -> anyhow::Re
     }
     for stats in &stats {
         print_stats(stats, read::now_ns(), output)?;
+    }
+    Ok(())
+}
+
+/// What another version attached counts in maps that this one cannot read.
+fn warn_of_other_versions(bpffs: &Path) -> anyhow::Result<()> {
+    for interface in pins::interfaces_of_every_version(bpffs)? {
+        if let Some(directory) = pins::other_version(bpffs, &interface)? {
+            tracing::warn!(
+                %interface,
+                pins = %directory.display(),
+                "attached by another version of neighsteer; `neighsteer detach` takes it off"
+            );
+        }
     }
     Ok(())
 }
@@ -293,7 +321,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use clap::Parser;
-    use neighsteer_common::{Check, Decision, Kind, NodeAddresses, Policy, Validate};
+    use neighsteer_common::{Check, Kind, NodeAddresses, Policy, Validate};
 
     use super::*;
     use crate::datapath::{CheckCounter, Mode};

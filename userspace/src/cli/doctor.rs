@@ -129,11 +129,17 @@ fn interfaces(report: &mut Report, host: &HostConfig) {
 async fn node(report: &mut Report, connection: &Connection, steering: bool) {
     let run_directory = &connection.ovs_run_directory;
     let control = match UnixCtl::of_vswitchd(run_directory) {
-        Ok(control) => control.connect().await,
+        // To take a connection is not to answer.
+        Ok(control) => {
+            control
+                .with_timeout(live::PATIENCE)
+                .call("version", &[])
+                .await
+        }
         Err(error) => Err(error),
     };
     match control {
-        Ok(_) => report.ok("ovs-vswitchd", "its control socket answers"),
+        Ok(version) => report.ok("ovs-vswitchd", format!("answers: {}", version.trim())),
         Err(error) => report.error(
             "ovs-vswitchd",
             chain(&error),

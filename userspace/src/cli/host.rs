@@ -2,9 +2,11 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use anyhow::ensure;
+
 use crate::{
     agent::{HostConfig, NodeMode},
-    representor::HostRepresentor,
+    representor::{HostRepresentor, is_interface_name},
 };
 
 /// What kind of node this is.
@@ -30,9 +32,10 @@ pub struct HostArgs {
         long,
         value_name = "INTERFACE",
         value_delimiter = ',',
+        value_parser = interface,
         env = "NEIGHSTEER_HOST_INTERFACE"
     )]
-    pub host_interface: Vec<String>,
+    pub host_interface: Vec<Arc<str>>,
     /// Where sysfs is
     #[arg(
         long,
@@ -45,14 +48,74 @@ pub struct HostArgs {
 
 impl HostArgs {
     /// What these say.
-    #[must_use]
-    pub fn config(&self) -> HostConfig {
-        let interfaces = self.host_interface.iter();
-        HostConfig {
-            mode: self.mode,
+    ///
+    /// # Errors
+    /// Where something is told that the mode has no use for: the mode may have been forgotten.
+    pub fn config(&self) -> anyhow::Result<HostConfig> {
+        let mode = self.mode;
+        ensure!(
+            mode == NodeMode::Dpu || self.host_representor.is_empty(),
+            "--host-representor is for --mode dpu, and the mode is {mode}"
+        );
+        ensure!(
+            mode == NodeMode::DpuHost || self.host_interface.is_empty(),
+            "--host-interface is for --mode dpu-host, and the mode is {mode}"
+        );
+        Ok(HostConfig {
+            mode,
             representors: self.host_representor.iter().cloned().collect(),
-            interfaces: interfaces.map(|name| Arc::from(&**name)).collect(),
+            interfaces: self.host_interface.clone(),
             sysfs: self.sysfs.clone(),
+        })
+    }
+}
+
+fn interface(text: &str) -> Result<Arc<str>, String> {
+    match is_interface_name(text) {
+        true => Ok(text.into()),
+        false => Err("no interface can be called so".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        host: HostArgs,
+    }
+
+    fn config(arguments: &str) -> Result<HostConfig, String> {
+        let arguments = ["agent"].into_iter().chain(arguments.split(' '));
+        let command = Command::try_parse_from(arguments).map_err(|error| error.to_string())?;
+        command.host.config().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_another_mode_is_for_is_refused() {
+        for (arguments, named) in [
+            ("--host-representor pf0hpf", "--mode dpu,"),
+            ("--mode dpu-host --host-representor pf0hpf", "--mode dpu,"),
+            ("--host-interface eth0", "--mode dpu-host,"),
+            ("--mode dpu --host-interface eth0", "--mode dpu-host,"),
+        ] {
+            let error = config(arguments).unwrap_err();
+            assert!(error.contains(named), "{arguments}: {error}");
+        }
+        assert!(config("--mode dpu --host-representor pf0hpf").is_ok());
+        let host = config("--mode dpu-host --host-interface eth0,eth1").unwrap();
+        assert_eq!(host.interfaces, ["eth0".into(), "eth1".into()]);
+    }
+
+    #[test]
+    fn a_name_that_no_interface_can_have_is_refused() {
+        for name in ["", "a/b", "..", "a b", "sixteen-or-longer"] {
+            let arguments = ["agent", "--mode", "dpu-host", "--host-interface", name];
+            assert!(Command::try_parse_from(arguments).is_err(), "{name:?}");
         }
     }
 }

@@ -17,6 +17,7 @@ use super::{
     load,
     netlink::{self, Filter},
     pins::{self, Pins},
+    renamed,
 };
 
 mod attempt;
@@ -173,6 +174,12 @@ pub fn attach_object(options: &AttachOptions, object: &[u8]) -> Result<Attached,
     load::check_preconditions()?;
     bpffs::ensure(&options.bpffs)?;
     let pins = Pins::new(&options.bpffs, interface);
+    renamed::take_over(&options.bpffs, interface, interface_index).map_err(|source| {
+        AttachError::PinFile {
+            path: options.bpffs.clone(),
+            source,
+        }
+    })?;
     let earlier = earlier(options, &pins, interface_index)?;
 
     let kept: Vec<_> = pins

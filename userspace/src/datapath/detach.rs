@@ -4,14 +4,10 @@ use std::path::Path;
 
 use nix::net::if_::if_nametoindex;
 
-use super::{
-    error::DetachError,
-    filter, links, load, netlink,
-    pins::{self, Pins},
-};
+use super::{error::DetachError, filter, links, load, netlink, pins::Pins, renamed};
 
 /// Detaches our program from an interface and removes its pins, the counters too; says whether
-/// anything was there. The interface may be gone already.
+/// anything was there. The interface may be gone already, and another ABI version may have attached it.
 ///
 /// The clsact qdisc stays: others may use it.
 ///
@@ -28,27 +24,27 @@ pub fn detach(interface: &str, bpffs: &Path) -> Result<bool, DetachError> {
         Some(interface_index) => detach_filter(interface, interface_index)?,
         None => false,
     };
-    let pins = Pins::new(bpffs, interface);
-    let link = links::open(&pins.link()).ok().flatten();
-    // The link first: nothing must count any more when the maps go.
-    for pin in [
-        pins.link(),
-        pins.next_link(),
-        pins.program(),
-        pins.next_program(),
-        pins.counters(),
-        pins.checks(),
-    ] {
-        found |= pins::remove(&pin).map_err(|source| DetachError::Pin { path: pin, source })?;
+    let at_bpffs = |source| DetachError::Pin {
+        path: bpffs.to_owned(),
+        source,
+    };
+    if let Some(interface_index) = interface_index {
+        renamed::take_over(bpffs, interface, interface_index).map_err(at_bpffs)?;
     }
-    pins.remove_empty_directories();
-    if let (Some(link), Some(interface_index)) = (link, interface_index)
-        && !link.wait_until_gone(interface, interface_index)
-    {
-        return Err(DetachError::Held {
-            interface: interface.to_owned(),
-        });
+    let pins = Pins::of_every_version(bpffs, interface).map_err(at_bpffs)?;
+    for pins in pins {
+        let link = links::open(&pins.link()).ok().flatten();
+        let removed = pins.remove_all();
+        found |= removed.map_err(|(path, source)| DetachError::Pin { path, source })?;
+        if let (Some(link), Some(interface_index)) = (link, interface_index)
+            && !link.wait_until_gone(interface, interface_index)
+        {
+            return Err(DetachError::Held {
+                interface: interface.to_owned(),
+            });
+        }
     }
+    Pins::new(bpffs, interface).remove_empty_directories();
     Ok(found)
 }
 

@@ -74,8 +74,8 @@ pub enum AttachError {
     },
     /// Another version of neighsteer is attached.
     #[error(
-        "{interface} has an attachment of another ABI version at {}: detach it with the neighsteer \
-         that made it, or remove that directory",
+        "{interface} has an attachment of another ABI version at {}: `neighsteer detach {interface}` \
+         takes it off, with its counters",
         directory.display()
     )]
     OtherAbi {

@@ -55,6 +55,12 @@ impl Pinned {
             && runs(interface, interface_index, self.link_type, self.program_id) != Some(false)
     }
 
+    /// The same, and whoever may not know says no.
+    pub(crate) fn is_surely_on(&self, interface: &str, interface_index: u32) -> bool {
+        self.interface_index == Some(interface_index)
+            && runs(interface, interface_index, self.link_type, self.program_id) == Some(true)
+    }
+
     /// Closes the link, whose pin is gone, and waits until the kernel has taken its program off the
     /// interface: it does that some time after the last reference went.
     ///

@@ -26,6 +26,7 @@ pub mod log;
 pub mod netlink;
 pub mod pins;
 pub mod read;
+mod renamed;
 
 pub use attach::{AttachOptions, Attached, Hook, Mode, Warning, attach};
 pub use checks::{CheckCounter, Checks, checks};
@@ -34,3 +35,4 @@ pub use error::{AttachError, DetachError, ReadError};
 pub use neighsteer_common::abi::Direction;
 pub use pins::DEFAULT_BPFFS;
 pub use read::{Attachment, Counter, State, attachments, counters};
+pub use renamed::rename;

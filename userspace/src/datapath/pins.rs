@@ -1,6 +1,7 @@
 //! Where the pins of an interface are.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -20,11 +21,22 @@ impl Pins {
     /// The pins of `interface` in the bpffs at `bpffs`.
     #[must_use]
     pub fn new(bpffs: &Path, interface: &str) -> Self {
+        Self::of_version(bpffs, &version(abi::VERSION), interface)
+    }
+
+    fn of_version(bpffs: &Path, version: &str, interface: &str) -> Self {
         Self {
-            directory: versions(bpffs)
-                .join(version(abi::VERSION))
-                .join(escape(interface)),
+            directory: versions(bpffs).join(version).join(escape(interface)),
         }
+    }
+
+    /// Those of every ABI version that has any of an interface.
+    pub(crate) fn of_every_version(bpffs: &Path, interface: &str) -> io::Result<Vec<Self>> {
+        let names = version_names(bpffs)?;
+        let pins = names
+            .iter()
+            .map(|name| Self::of_version(bpffs, name, interface));
+        Ok(pins.filter(|pins| pins.directory.exists()).collect())
     }
 
     /// The directory that holds them.
@@ -78,12 +90,27 @@ impl Pins {
         self.directory.join("link-next")
     }
 
+    /// Removes whatever is pinned, the link first: nothing must count any more when the maps go. Whether
+    /// there was anything.
+    pub(crate) fn remove_all(&self) -> Result<bool, (PathBuf, io::Error)> {
+        let at = |path: &Path, error| (path.to_owned(), error);
+        let names = entries(&self.directory).map_err(|error| at(&self.directory, error))?;
+        let others = names.iter().map(|name| self.directory.join(name));
+        let mut found = false;
+        for pin in [self.link(), self.next_link()].into_iter().chain(others) {
+            found |= remove(&pin).map_err(|error| at(&pin, error))?;
+        }
+        self.remove_empty_directories();
+        Ok(found)
+    }
+
     /// Removes the directory and those above it, as far as they are empty.
     pub(crate) fn remove_empty_directories(&self) {
         // <interface>, v<ABI>, neighsteer: the first one that is in use ends the walk.
         for directory in self.directory.ancestors().take(3) {
-            if fs::remove_dir(directory).is_err() {
-                break;
+            match fs::remove_dir(directory) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => break,
+                _ => {}
             }
         }
     }
@@ -94,7 +121,7 @@ impl Pins {
 ///
 /// # Errors
 /// Where they cannot be moved, for example since the new name has pins.
-pub fn rename(bpffs: &Path, from: &str, to: &str) -> io::Result<bool> {
+pub(crate) fn rename(bpffs: &Path, from: &str, to: &str) -> io::Result<bool> {
     let (from, to) = (Pins::new(bpffs, from), Pins::new(bpffs, to));
     match fs::rename(from.directory(), to.directory()) {
         Ok(()) => Ok(true),
@@ -114,30 +141,49 @@ pub(crate) fn remove(pin: &Path) -> io::Result<bool> {
 
 /// The interfaces that have pins under this ABI version, by name.
 pub(crate) fn interfaces(bpffs: &Path) -> io::Result<Vec<String>> {
-    let directory = versions(bpffs).join(version(abi::VERSION));
-    let mut interfaces: Vec<_> = entries(&directory)?
-        .iter()
-        .filter_map(|name| unescape(name))
-        .collect();
+    interfaces_of(bpffs, &version(abi::VERSION))
+}
+
+/// The interfaces that have pins under any ABI version, by name.
+///
+/// # Errors
+/// Where they cannot be listed.
+pub fn interfaces_of_every_version(bpffs: &Path) -> io::Result<BTreeSet<String>> {
+    let mut interfaces = BTreeSet::new();
+    for version in version_names(bpffs)? {
+        interfaces.extend(interfaces_of(bpffs, &version)?);
+    }
+    Ok(interfaces)
+}
+
+fn interfaces_of(bpffs: &Path, version: &str) -> io::Result<Vec<String>> {
+    let names = entries(&versions(bpffs).join(version))?;
+    let mut interfaces: Vec<_> = names.iter().filter_map(|name| unescape(name)).collect();
     interfaces.sort();
     Ok(interfaces)
 }
 
 /// The directory of another ABI version that holds an attachment of `interface`.
-pub(crate) fn other_version(bpffs: &Path, interface: &str) -> io::Result<Option<PathBuf>> {
+///
+/// # Errors
+/// Where the versions cannot be listed.
+pub fn other_version(bpffs: &Path, interface: &str) -> io::Result<Option<PathBuf>> {
     let ours = version(abi::VERSION);
-    for name in entries(&versions(bpffs))? {
-        let directory = versions(bpffs).join(&name).join(escape(interface));
-        if name != ours && name.starts_with('v') && directory.join("program").exists() {
-            return Ok(Some(directory));
-        }
-    }
-    Ok(None)
+    let others = version_names(bpffs)?.into_iter().filter(|it| *it != ours);
+    let mut others = others.map(|name| Pins::of_version(bpffs, &name, interface));
+    let attached = others.find(|pins| pins.program().exists());
+    Ok(attached.map(|pins| pins.directory))
 }
 
 /// The directory of all versions.
 fn versions(bpffs: &Path) -> PathBuf {
     bpffs.join("neighsteer")
+}
+
+fn version_names(bpffs: &Path) -> io::Result<Vec<String>> {
+    let mut names = entries(&versions(bpffs))?;
+    names.retain(|name| name.starts_with('v'));
+    Ok(names)
 }
 
 fn version(version: u32) -> String {
@@ -227,6 +273,29 @@ mod tests {
         fs::write(at("v7").join("program"), "").unwrap();
         assert_eq!(found(), Some(at("v7")));
         assert_eq!(interfaces(bpffs.path()).unwrap(), ["eth0.5"]);
+    }
+
+    #[test]
+    fn whatever_is_pinned_of_an_interface_goes_whichever_version_pinned_it() {
+        let bpffs = tempfile::tempdir().unwrap();
+        let ours = version(abi::VERSION);
+        for version in [&ours, "v2"] {
+            for interface in ["eth0.5", "eth1"] {
+                let pins = Pins::of_version(bpffs.path(), version, interface);
+                fs::create_dir_all(pins.directory()).unwrap();
+                fs::write(pins.link(), "").unwrap();
+                fs::write(pins.directory().join("of-a-later-version"), "").unwrap();
+            }
+        }
+        let all = || interfaces_of_every_version(bpffs.path()).unwrap();
+        assert_eq!(all(), BTreeSet::from(["eth0.5".into(), "eth1".into()]));
+        let pins = Pins::of_every_version(bpffs.path(), "eth0.5").unwrap();
+        assert_eq!(pins.len(), 2);
+        for pins in &pins {
+            assert!(pins.remove_all().unwrap());
+            assert!(!pins.remove_all().unwrap(), "twice");
+        }
+        assert_eq!(all(), BTreeSet::from(["eth1".into()]));
     }
 
     #[test]

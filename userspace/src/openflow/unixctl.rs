@@ -79,7 +79,7 @@ impl UnixCtl {
     /// Where the pid file cannot be read or holds no number.
     pub fn of_vswitchd(rundir: &Path) -> Result<Self, UnixCtlError> {
         let path = rundir.join("ovs-vswitchd.pid");
-        let content = match std::fs::read_to_string(&path) {
+        let content = match read_plain_file(&path) {
             Ok(content) => content,
             Err(source) => return Err(UnixCtlError::PidFile { path, source }),
         };
@@ -154,6 +154,14 @@ impl UnixCtl {
     pub async fn call(&self, command: &str, arguments: &[&str]) -> Result<String, UnixCtlError> {
         self.connect().await?.call(command, arguments).await
     }
+}
+
+/// Whoever opens a FIFO would wait for its writer.
+fn read_plain_file(path: &Path) -> io::Result<String> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no plain file"));
+    }
+    std::fs::read_to_string(path)
 }
 
 impl UnixCtlSession {

@@ -85,10 +85,17 @@ impl Representors {
         &self.configured
     }
 
-    /// Whether something is known of an interface.
+    /// Whether it is known what an interface is. One that could not be read or understood is not: a
+    /// driver may tell later.
     #[must_use]
     pub fn knows(&self, interface: &str) -> bool {
-        self.readings.contains_key(interface)
+        self.readings.get(interface).is_some_and(Result::is_ok)
+    }
+
+    /// Whether any interface could not be read or understood.
+    #[must_use]
+    pub fn has_problems(&self) -> bool {
+        self.readings.values().any(Result::is_err)
     }
 
     /// Keeps what an interface is.

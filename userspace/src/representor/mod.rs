@@ -16,4 +16,4 @@ mod tests;
 pub use choose::{NoRepresentor, Representors};
 pub use configured::{Configured, HostRepresentor, ParseHostRepresentorError};
 pub use port_name::PortName;
-pub use sysfs::{Problem, Reading, SwitchPort, read};
+pub use sysfs::{Problem, Reading, SwitchPort, is_interface_name, read};

@@ -85,7 +85,8 @@ pub fn read(root: &Path, interface: &str) -> Reading {
 
 /// Whether the kernel would let an interface be called so (`dev_valid_name`). A row of the database
 /// may say anything.
-fn is_interface_name(text: &str) -> bool {
+#[must_use]
+pub fn is_interface_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte != b'/' && byte != b':' && !byte.is_ascii_whitespace();
     (1..16).contains(&text.len())
         && !matches!(text, "." | "..")

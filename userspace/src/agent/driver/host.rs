@@ -64,6 +64,17 @@ impl Driver {
         }
     }
 
+    /// Reads sysfs again where it made no sense: no interface need come or go for it to.
+    pub(super) fn look_at_host_again(&mut self) {
+        let host = self
+            .host
+            .as_mut()
+            .filter(|it| it.side.is_to_be_read_again());
+        if host.is_some() && rebuild(&mut self.model, host) {
+            self.groups_changed();
+        }
+    }
+
     /// Something about nodes is different, this one's host included.
     pub(super) fn nodes_changed(&mut self) {
         if let Some(host) = &mut self.host {

@@ -1,11 +1,11 @@
 //! What the datapath needs of the kernel.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::report::Report;
 use crate::{
     agent::chain,
-    datapath::{bpffs, load},
+    datapath::{bpffs, load, pins},
 };
 
 /// The first kernel with TCX.
@@ -28,6 +28,16 @@ pub(super) fn check(report: &mut Report, bpffs: &Path) {
             "give the capabilities, or run the agent with --datapath none",
         ),
     }
+    for (interface, directory) in other_versions(bpffs) {
+        report.error(
+            "datapath",
+            format!(
+                "{interface} has the program of another version: {}",
+                directory.display()
+            ),
+            format!("`neighsteer detach {interface}` takes it off, with its counters"),
+        );
+    }
     match bpffs::is_bpffs(bpffs) {
         true => report.ok("bpffs", format!("mounted at {}", bpffs.display())),
         false => report.warn(
@@ -36,6 +46,16 @@ pub(super) fn check(report: &mut Report, bpffs: &Path) {
             "the agent mounts one where it may; in a pod mount the node's, or pins end with the pod",
         ),
     }
+}
+
+/// What another version left attached, as far as it can be listed.
+fn other_versions(bpffs: &Path) -> Vec<(String, PathBuf)> {
+    let interfaces = pins::interfaces_of_every_version(bpffs).unwrap_or_default();
+    let others = interfaces.into_iter().filter_map(|interface| {
+        let directory = pins::other_version(bpffs, &interface).ok()??;
+        Some((interface, directory))
+    });
+    others.collect()
 }
 
 pub(super) fn kernel(report: &mut Report, release: &str) {
