@@ -56,6 +56,13 @@ fn an_interface_of_the_host_is_followed_when_it_comes_and_gets_another_name() {
     .unwrap();
     ip("link add later type veth peer name later-peer");
     wait_for_attachments(&rig, &["later"]);
+    // The next name has the pins of an interface that is gone.
+    ip("link add taken type veth peer name taken-peer");
+    let attach = rig.datapath(&["attach", "taken"]);
+    assert!(attach.status.success(), "{attach:?}");
+    ip("link del taken");
+    ip("link set later name taken");
+    wait_for_attachments(&rig, &["taken"]);
 }
 
 #[test]

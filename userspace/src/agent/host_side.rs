@@ -180,7 +180,7 @@ impl HostSide {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datapath::netlink::Link;
+    use crate::{datapath::netlink::Link, topology::tests::Node};
 
     fn table(links: &[(u32, &str)]) -> LinkTable {
         let links = links.iter().map(|(index, name)| {
@@ -215,6 +215,30 @@ mod tests {
             ..HostConfig::default()
         };
         assert!(HostSide::of(&host).is_none());
+    }
+
+    #[test]
+    fn what_sysfs_did_not_tell_is_read_again_until_it_does() {
+        let sysfs = tempfile::tempdir().unwrap();
+        let port = sysfs.path().join("class/net/pf0hpf");
+        std::fs::create_dir_all(&port).unwrap();
+        std::fs::write(port.join("phys_switch_id"), "abc").unwrap();
+        let mut host = HostSide::of(&HostConfig {
+            mode: NodeMode::Dpu,
+            sysfs: sysfs.path().to_owned(),
+            ..HostConfig::default()
+        })
+        .unwrap();
+        let mut node = Node::default();
+        node.bridge("br-ex", "pf0hpf", &[]);
+        let rows = node.rows();
+        host.learn(&rows);
+        assert!(host.is_to_be_read_again());
+        assert_eq!(found(&host, &["pf0hpf"]), None);
+        std::fs::write(port.join("phys_port_name"), "pf0hpf").unwrap();
+        host.learn(&rows);
+        assert!(!host.is_to_be_read_again());
+        assert_eq!(found(&host, &["pf0hpf"]).as_deref(), Some("pf0hpf"));
     }
 
     #[test]
