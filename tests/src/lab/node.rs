@@ -99,14 +99,19 @@ impl Lab {
             "ovn-encap-ip=127.0.0.1".to_owned(),
             format!("ovn-bridge-mappings={PHYSICAL_NETWORK}:{BRIDGE}"),
             format!("ovn-bridge-datapath-type={}", self.state.datapath.kind()),
-            // As OVN-Kubernetes sets it.
+            // As OVN-Kubernetes sets them.
             "ovn-monitor-all=true".to_owned(),
+            "ovn-remote-probe-interval=100000".to_owned(),
+            "ovn-openflow-probe-interval=180".to_owned(),
         ];
         let mut arguments = ["--no-wait", "init", "--", "set", "open", "."]
             .map(str::to_owned)
             .to_vec();
         arguments.extend(settings.map(|setting| format!("external_ids:{setting}")));
         arguments.push("other_config:vlan-limit=0".to_owned());
+        // As it does, too: ovn-controller sends its flows as one bundle, and is busy with something else
+        // for more than the 10 s of the default where there are some hundred thousand.
+        arguments.push("other_config:bundle-idle-timeout=180".to_owned());
         self.vsctl(arguments).map(drop)
     }
 

@@ -1,4 +1,5 @@
-//! How static rows grow: with followers and nodes, and where an old northd stops being usable.
+//! How rows grow with followers and nodes, static ones beside dynamic ones, and where an old northd stops
+//! being usable.
 
 use std::{
     collections::BTreeMap,
@@ -26,10 +27,11 @@ const SPARED: &str = "169.254.0.99";
 #[derive(Serialize)]
 pub(crate) struct Point {
     ovn: OvnVersion,
+    strategy: Strategy,
     size: Size,
     write: Write,
     restart: Restart,
-    /// From one row more until ovn-controller has followed: one loop of northd.
+    /// From one northbound row more until ovn-controller has followed: one loop of northd.
     one_more_s: f64,
     northd_cpu_s: f64,
     /// Memory once all rows are there, MB, by daemon.
@@ -47,11 +49,11 @@ impl Point {
 ///
 /// # Errors
 /// When lab or agent do not do their part.
-pub(crate) fn measure(ovn: OvnVersion, size: Size) -> anyhow::Result<Point> {
-    let mut bench = Bench::start(ovn, Strategy::Static, size)?;
+pub(crate) fn measure(ovn: OvnVersion, strategy: Strategy, size: Size) -> anyhow::Result<Point> {
+    let mut bench = Bench::start(ovn, strategy, size)?;
     let write = phases::write(&mut bench)?;
     let restart = phases::restart(&mut bench)?;
-    eprintln!("static, {size}: one row more");
+    eprintln!("{}, {size}: one northbound row more", strategy.name());
     let cpu = bench.cpu()?;
     let start = Instant::now();
     one_more(&bench)?;
@@ -59,6 +61,7 @@ pub(crate) fn measure(ovn: OvnVersion, size: Size) -> anyhow::Result<Point> {
     let daemons = bench.memory()?.into_iter();
     Ok(Point {
         ovn,
+        strategy,
         size,
         write,
         restart,
@@ -105,9 +108,9 @@ fn one_more(bench: &Bench) -> anyhow::Result<()> {
 
 /// The lines of all points, with their heading.
 pub(crate) fn print(points: &[Point]) {
-    println!("static rows, followers x nodes, both families; memory in MB");
+    println!("rows, followers x nodes, both families; memory in MB");
     println!(
-        "  {:<16}{:>8}{:>14}{:>13}{:>17}{:>15}{:>12}{:>8}{:>8}{:>8}{:>12}{:>14}",
+        "  {:<25}{:>8}{:>14}{:>13}{:>17}{:>15}{:>12}{:>8}{:>8}{:>8}{:>12}{:>14}",
         "OVN",
         "rows",
         "committed, s",
@@ -130,11 +133,14 @@ pub(crate) fn print(points: &[Point]) {
                 .unwrap_or_default()
         };
         println!(
-            "  {:<16}{:>8}{:>14.1}{:>13.1}{:>17.2}{:>15.2}{:>12.1}{:>8.0}{:>8.0}{:>8.0}{:>12.0}{:>14}",
-            format!("{} {}", point.ovn, point.size),
+            "  {:<25}{:>8}{:>14.1}{:>13}{:>17.2}{:>15.2}{:>12.1}{:>8.0}{:>8.0}{:>8.0}{:>12.0}{:>14}",
+            format!("{} {} {}", point.ovn, point.strategy.name(), point.size),
             point.size.rows(),
             point.write.committed_s,
-            point.write.followed_s,
+            point
+                .write
+                .followed_s
+                .map_or("not".to_owned(), |seconds| format!("{seconds:.1}")),
             point.one_more_s,
             point.northd_cpu_s,
             point.restart.idle_s,
@@ -150,7 +156,9 @@ pub(crate) fn print(points: &[Point]) {
     }
     for ovn in OvnVersion::ALL {
         let mut of_version = points.iter().filter(|point| point.ovn == ovn);
-        if let Some(point) = of_version.find(|point| !point.is_usable()) {
+        if let Some(point) =
+            of_version.find(|point| point.strategy == Strategy::Static && !point.is_usable())
+        {
             println!(
                 "  OVN {ovn}: static rows stop being usable at {} rows: one northd loop takes more than {} s",
                 point.size.rows(),

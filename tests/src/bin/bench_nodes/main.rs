@@ -52,7 +52,7 @@ struct Args {
     /// 500x500 in the grid too
     #[arg(long)]
     full: bool,
-    /// The grid's sizes on OVN 23.03, up to the first at which it stops being usable
+    /// The grid's sizes on OVN 23.03, up to the first at which static rows stop being usable
     #[arg(
         long,
         value_delimiter = ',',
@@ -91,7 +91,7 @@ enum Part {
     Static,
     /// Dynamic rows on a node
     Dynamic,
-    /// Static rows of several sizes on both versions of OVN
+    /// Static and dynamic rows of several sizes on both versions of OVN
     Grid,
 }
 
@@ -147,6 +147,31 @@ fn take<T>(
     }
 }
 
+/// Static rows of each size, up to the first at which they are of no use, beside dynamic ones.
+fn grid(
+    version: OvnVersion,
+    sizes: &[Size],
+    points: &mut Vec<grid::Point>,
+    missed: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    let mut strategies = vec![Strategy::Dynamic, Strategy::Static];
+    for size in sizes {
+        strategies = strategies
+            .into_iter()
+            .try_fold(Vec::new(), |mut left, strategy| {
+                let what = format!("grid {} {size} on OVN {version}", strategy.name());
+                let point = take(missed, &what, grid::measure(version, strategy, *size))?;
+                // What is worse still tells nothing new.
+                if point.as_ref().is_some_and(grid::Point::is_usable) {
+                    left.push(strategy);
+                }
+                points.extend(point);
+                anyhow::Ok(left)
+            })?;
+    }
+    Ok(())
+}
+
 fn measure(args: &Args) -> anyhow::Result<Report> {
     let mut report = Report::default();
     let mut missed = Vec::new();
@@ -194,16 +219,7 @@ fn measure(args: &Args) -> anyhow::Result<Report> {
             if args.ovn.is_some_and(|only| only != version) {
                 continue;
             }
-            for size in sizes {
-                let what = format!("grid {size} on OVN {version}");
-                let point = take(&mut missed, &what, grid::measure(version, *size))?;
-                // What is worse still tells nothing new.
-                let usable = point.as_ref().is_some_and(grid::Point::is_usable);
-                report.grid.extend(point);
-                if !usable {
-                    break;
-                }
-            }
+            grid(version, sizes, &mut report.grid, &mut missed)?;
         }
     }
     let plans = report.plan.iter().flat_map(plan::Report::missed);

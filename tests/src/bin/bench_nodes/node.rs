@@ -22,6 +22,8 @@ use crate::{
 
 /// How long anything may take; OVN's own share of that is minutes on the largest node.
 const PATIENCE: Duration = Duration::from_secs(900);
+/// How long OVN is waited for; in pieces of the lab's own patience.
+const FOLLOWING: Duration = Duration::from_secs(300);
 /// How often the agent is asked: that costs it something.
 const PACE: Duration = Duration::from_millis(100);
 /// How long the agent may take to end.
@@ -60,6 +62,8 @@ pub(crate) struct Bench {
     manifests: Manifests,
     runtime: tokio::runtime::Runtime,
     agent: Option<AgentProcess>,
+    /// Whether OVN has followed so far.
+    follows: bool,
 }
 
 impl Bench {
@@ -87,6 +91,7 @@ impl Bench {
                 .enable_all()
                 .build()?,
             agent: None,
+            follows: true,
         };
         bench.start_agent()?;
         bench.settle("the agent to steer", |state| state.rows == 0)?;
@@ -186,20 +191,24 @@ impl Bench {
         state.with_context(|| ended.unwrap_or_default())
     }
 
-    /// Waits until northd and ovn-controller have followed.
+    /// Waits until northd and ovn-controller have followed; the seconds since `start` then. [`None`] where
+    /// they have not after [`FOLLOWING`], and from then on: that is a result, too.
     ///
     /// # Errors
-    /// When a daemon ends, or that takes too long.
-    pub(crate) fn followed(&self) -> anyhow::Result<()> {
-        let start = Instant::now();
-        loop {
+    /// When a daemon ends.
+    pub(crate) fn followed(&mut self, start: Instant) -> anyhow::Result<Option<f64>> {
+        let waited = Instant::now();
+        while self.follows {
             match self.lab.sync() {
-                Err(LabError::Deadline { .. }) if start.elapsed() < PATIENCE => {
-                    eprintln!("OVN has not followed for {} s", start.elapsed().as_secs());
-                }
-                result => return Ok(result?),
+                Ok(()) => return Ok(Some(start.elapsed().as_secs_f64())),
+                Err(LabError::Deadline { .. }) => {}
+                Err(error) => return Err(error.into()),
             }
+            let waited = waited.elapsed();
+            eprintln!("OVN has not followed for {} s", waited.as_secs());
+            self.follows = waited < FOLLOWING;
         }
+        Ok(None)
     }
 
     /// The CPU time that everybody has used so far.

@@ -34,8 +34,8 @@ pub(crate) struct Report {
 pub(crate) struct Write {
     /// From the manifest to the last row committed.
     pub(crate) committed_s: f64,
-    /// From the manifest until northd and ovn-controller have followed.
-    pub(crate) followed_s: f64,
+    /// From the manifest until northd and ovn-controller have followed, where they have.
+    pub(crate) followed_s: Option<f64>,
     pub(crate) transactions: u64,
     pub(crate) cpu: Cpu,
     pub(crate) agent: Memory,
@@ -62,7 +62,7 @@ pub(crate) struct Restart {
 #[derive(Serialize)]
 struct Change {
     committed_s: f64,
-    followed_s: f64,
+    followed_s: Option<f64>,
     transactions: u64,
     rows: u64,
     cpu: Cpu,
@@ -121,9 +121,8 @@ pub(crate) fn write(bench: &mut Bench) -> anyhow::Result<Write> {
     bench.tell()?;
     let state = bench.settle("all rows", |state| state.rows == wanted)?;
     let committed_s = start.elapsed().as_secs_f64();
-    eprintln!("{name}, {}: OVN follows", bench.size);
-    bench.followed()?;
-    let followed_s = start.elapsed().as_secs_f64();
+    eprintln!("{name}, {}: OVN follows, {committed_s:.1} s", bench.size);
+    let followed_s = bench.followed(start)?;
     Ok(Write {
         committed_s,
         followed_s,
@@ -172,10 +171,10 @@ fn change(bench: &mut Bench) -> anyhow::Result<Change> {
         state.rows == wanted && updates(state) >= goal
     })?;
     let committed_s = start.elapsed().as_secs_f64();
-    bench.followed()?;
+    let followed_s = bench.followed(start)?;
     Ok(Change {
         committed_s,
-        followed_s: start.elapsed().as_secs_f64(),
+        followed_s,
         transactions: after.transactions - before.transactions,
         rows: updates(&after) - updates(&before),
         cpu: bench.cpu()?.since(cpu),
@@ -282,12 +281,12 @@ impl Report {
         );
         let change = &self.change;
         println!(
-            "  one node's MAC: {} rows in {} transactions{}, committed after {:.2} s, OVN has followed after {:.2} s",
+            "  one node's MAC: {} rows in {} transactions{}, committed after {:.2} s, {}",
             change.rows,
             change.transactions,
             target("1"),
             change.committed_s,
-            change.followed_s
+            followed(change.followed_s)
         );
         println!("    {}", change.cpu);
         let rest = &self.rest;
@@ -318,8 +317,10 @@ impl Report {
 impl Write {
     fn print(&self) {
         println!(
-            "  written: committed after {:.1} s in {} transactions, OVN has followed after {:.1} s",
-            self.committed_s, self.transactions, self.followed_s
+            "  written: committed after {:.1} s in {} transactions, {}",
+            self.committed_s,
+            self.transactions,
+            followed(self.followed_s)
         );
         println!("    {}", self.cpu);
         let daemons: String = self
@@ -335,6 +336,14 @@ impl Write {
             println!("    errors: {:?}", self.errors);
         }
     }
+}
+
+/// When OVN had followed.
+fn followed(seconds: Option<f64>) -> String {
+    seconds.map_or_else(
+        || "OVN has not followed".to_owned(),
+        |seconds| format!("OVN has followed after {seconds:.2} s"),
+    )
 }
 
 /// Rows by why or how they were written.

@@ -68,6 +68,24 @@ trait Planner {
         }
         Ok((Times::of(changes), Times::of(joins)))
     }
+
+    /// The same, with what it took until now: the rows there are, the memory that they took in bytes,
+    /// and how long until all were found right.
+    fn measured(
+        &mut self,
+        (rows, bytes, first): (usize, u64, Duration),
+        followers: usize,
+        rounds: u8,
+    ) -> anyhow::Result<Machine> {
+        let (change, join) = self.turns(followers, rounds)?;
+        Ok(Machine {
+            rows,
+            bytes_per_row: share(bytes, rows),
+            first_ms: first.as_secs_f64() * 1e3,
+            change,
+            join,
+        })
+    }
 }
 
 impl Report {

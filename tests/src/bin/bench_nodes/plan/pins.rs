@@ -62,14 +62,7 @@ pub(super) fn measure(
     let first = start.elapsed();
     let bytes = resident()?.saturating_sub(before);
     ensure!(written.is_empty(), "right rows are written");
-    let (change, join) = bench.turns(followers, rounds)?;
-    Ok(Machine {
-        rows,
-        bytes_per_row: super::share(bytes, rows),
-        first_ms: first.as_secs_f64() * 1e3,
-        change,
-        join,
-    })
+    bench.measured((rows, bytes, first), followers, rounds)
 }
 
 impl Planner for Bench<'_> {

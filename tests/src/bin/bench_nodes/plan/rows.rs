@@ -64,14 +64,7 @@ pub(super) fn measure(
     let first = synced + start.elapsed();
     ensure!(bench.machine.is_idle(), "something is left to do");
 
-    let (change, join) = bench.turns(followers, rounds)?;
-    Ok(Machine {
-        rows,
-        bytes_per_row: super::share(bytes, rows),
-        first_ms: first.as_secs_f64() * 1e3,
-        change,
-        join,
-    })
+    bench.measured((rows, bytes, first), followers, rounds)
 }
 
 impl Planner for Bench<'_> {
