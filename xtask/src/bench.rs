@@ -67,7 +67,8 @@ pub(crate) fn run(
         "options are one bench's: {} have a name that contains {wanted:?}",
         names.join(", ")
     );
-    lab::build(workspace, progress)?;
+    let binaries: Vec<String> = names.iter().map(|name| format!("{PREFIX}{name}")).collect();
+    lab::build(workspace, progress, &binaries)?;
     if names.iter().any(|name| WITH_TREE.contains(name)) {
         setup::tree::ensure(workspace, progress)?;
     }

@@ -16,6 +16,8 @@ use crate::{
     workspace::Workspace,
 };
 
+/// The agent's binary.
+const AGENT: &str = "neighsteer";
 /// The lab's binary, of the tests crate.
 const LAB: &str = "neighsteer-lab";
 /// What it takes for `--ovn` where that is not given.
@@ -74,7 +76,7 @@ fn hand_over(
     // Help needs no set-up; without the binary there is nobody who could give it yet.
     let asks_for_help = arguments.iter().any(|it| it == "--help" || it == "-h");
     if !(asks_for_help && binary.exists()) {
-        build(workspace, progress)?;
+        build(workspace, progress, &[LAB])?;
     }
     // Nobody else waits for the tree.
     let by_environment = env::var_os(VERSION_VARIABLE);
@@ -98,17 +100,25 @@ fn names_the_tree(argument: &OsStr) -> bool {
         .is_some_and(|text| text.strip_prefix("--ovn=").unwrap_or(text) == tree::OVN)
 }
 
-/// Builds what labs and benches run, optimised: figures of unoptimised code say nothing.
+/// Builds the agent and these binaries, optimised: figures of unoptimised code say nothing.
 ///
 /// # Errors
 /// When the set-up or a build fails.
-pub(crate) fn build(workspace: &Workspace, progress: &Progress) -> anyhow::Result<()> {
+pub(crate) fn build(
+    workspace: &Workspace,
+    progress: &Progress,
+    binaries: &[impl AsRef<OsStr>],
+) -> anyhow::Result<()> {
     let toolchain = setup::ensure(workspace, progress, Scope::Everything)?;
     build_ebpf::build(workspace, progress, &toolchain, &[])?;
     let step = progress.step("building neighsteer and its lab");
     let mut cargo = workspace.cargo();
-    cargo.args(["build", "--release", "--locked", "--bins"]);
+    cargo.args(["build", "--release", "--locked"]);
     cargo.args(["--package", "neighsteer", "--package", "neighsteer-tests"]);
+    cargo.args(["--bin", AGENT]);
+    for binary in binaries {
+        cargo.arg("--bin").arg(binary);
+    }
     exec::watched(&mut cargo, &step)?;
     step.done();
     Ok(())

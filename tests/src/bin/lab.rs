@@ -196,7 +196,11 @@ fn choose(id: Option<&str>) -> Result<String, LabError> {
 }
 
 fn status() {
-    for (state, directory, owned) in labs() {
+    let labs = labs();
+    if labs.is_empty() {
+        eprintln!("no lab is on this machine; `cargo xtask lab up` brings one up");
+    }
+    for (state, directory, owned) in labs {
         let owner = match (state.owner, owned) {
             (None, _) => "up".to_owned(),
             (Some((pid, _)), true) => format!("owned by process {pid}"),
