@@ -6,6 +6,7 @@ mod capabilities;
 mod errors;
 mod frames;
 mod lifecycle;
+mod links;
 mod plain_tools;
 mod rig;
 mod validate;

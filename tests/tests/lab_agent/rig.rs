@@ -150,7 +150,7 @@ impl Rig {
         let flags = self.lab.agent_flags();
         let wanted = match arguments[0] {
             "cleanup" => &["--ovs-db", "--ovn-nb", "--ovs-rundir", "--state-dir"][..],
-            "agent" => &[
+            "agent" | "doctor" => &[
                 "--ovs-db",
                 "--ovn-nb",
                 "--ovn-sb",
@@ -165,7 +165,7 @@ impl Rig {
         {
             command.args(pair);
         }
-        if ["agent", "cleanup"].contains(&arguments[0]) {
+        if ["agent", "doctor", "cleanup"].contains(&arguments[0]) {
             command.args(self.bpffs_flags());
         }
         command

@@ -20,6 +20,12 @@ pub enum LockError {
         /// What the holder wrote into it.
         holder: String,
     },
+    /// Something else has its name.
+    #[error("{path} is no ordinary file, and that is where the lock goes: remove it, or name another --state-dir", path = .path.display())]
+    NoFile {
+        /// The lock file.
+        path: PathBuf,
+    },
     /// The file system refused.
     #[error("cannot lock {path}: {source}; is its file system writable for this user (root may), and not full?", path = .path.display())]
     Io {
@@ -89,6 +95,9 @@ fn take(path: PathBuf) -> Result<Flock<File>, LockError> {
         .mode(0o644)
         .open(&path)
         .map_err(error)?;
+    if !file.metadata().map_err(error)?.is_file() {
+        return Err(LockError::NoFile { path });
+    }
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(mut file) => {
             file.set_len(0).map_err(error)?;
@@ -157,6 +166,17 @@ mod tests {
         refused(state.path(), other.path());
         refused(other.path(), switch.path());
         drop(first);
+        NodeLock::acquire(state.path(), switch.path()).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_ordinary_file_is_not_another_agents_lock() {
+        let (state, switch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = state.path().join("agent.lock");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let error = NodeLock::acquire(state.path(), switch.path()).unwrap_err();
+        assert!(matches!(error, LockError::NoFile { .. }), "{error}");
+        fs::remove_file(path).unwrap();
         NodeLock::acquire(state.path(), switch.path()).unwrap();
     }
 

@@ -181,6 +181,8 @@ impl Model {
             matches!(
                 skipped.reason,
                 SkipReason::NoUplink
+                    | SkipReason::OnlyRepresentors(_)
+                    | SkipReason::UplinkIsRepresentor(_)
                     | SkipReason::UplinkMissing(_)
                     | SkipReason::UplinkInside(_)
                     | SkipReason::SeveralUplinks(_)

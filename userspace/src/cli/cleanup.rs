@@ -102,10 +102,14 @@ pub async fn run(args: &CleanupArgs, output: &mut Output<'_>) -> anyhow::Result<
         Format::Json => output.json(&report)?,
         Format::Text => print(&report, output)?,
     }
+    let hint = match has_switch && !args.connection.ovs_rundir.exists() {
+        true => "; on the host of a DPU, which has no Open vSwitch, run it with --mode dpu-host",
+        false => "",
+    };
     match report.errors.len() {
         0 => Ok(Finding::Clean),
         failed => Err(anyhow::anyhow!(
-            "{failed} of the parts could not be cleaned: {}",
+            "{failed} of the parts could not be cleaned: {}{hint}",
             report.errors.join("; ")
         )),
     }

@@ -1,6 +1,7 @@
 //! `neighsteer doctor`: whether the agent would find what it needs here.
 
 mod bridges;
+mod nodes;
 mod report;
 mod system;
 #[cfg(test)]
@@ -10,15 +11,18 @@ use std::path::Path;
 
 use self::report::Report;
 use super::{
+    agent::HookArg,
     connection::{BpffsArgs, ConnectionArgs, StateArgs},
     gates::GateArgs,
     live,
+    matching::MatchArgs,
+    nodes::NodeArgs,
     output::{Finding, Output},
 };
 use crate::{
     agent::{
         Connection, HostConfig, NodeMode, chain,
-        control::{Command, request},
+        control::{Command, ControlError, request},
         model::Model,
         observed_interfaces,
     },
@@ -32,16 +36,26 @@ use crate::{
 /// Reads and changes nothing. Each line says ok, warning or error, and what to do.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-Exit code 1 where there is an error.
+Takes the flags that the agent is told. Exit code 1 where there is an error.
 
 Examples:
   neighsteer doctor
   neighsteer doctor --mode dpu
+  neighsteer doctor --nodes kubernetes --kubeconfig /etc/neighsteer/kubeconfig
   neighsteer doctor --output json | jq '.[] | select(.verdict != \"ok\")'")]
 pub struct DoctorArgs {
     /// As the agent is told
     #[command(flatten)]
     pub gates: GateArgs,
+    /// By what frames are steered
+    #[command(flatten)]
+    pub matching: MatchArgs,
+    /// Where the datapath attaches to the uplink
+    #[arg(long, value_enum, value_name = "HOOK", default_value_t = HookArg::Tc, help_heading = "Datapath")]
+    pub datapath: HookArg,
+    /// What is known of nodes
+    #[command(flatten)]
+    pub nodes: NodeArgs,
     /// Where things are
     #[command(flatten)]
     pub connection: ConnectionArgs,
@@ -62,12 +76,13 @@ pub async fn run(args: &DoctorArgs, output: &mut Output<'_>) -> anyhow::Result<F
     let mut report = Report::default();
     let gates = args.gates.read();
     mode(&mut report, &connection.host, gates);
-    system::check(&mut report, &args.bpffs.bpffs);
+    system::check(&mut report, &args.bpffs.bpffs, args.datapath);
     if connection.host.mode == NodeMode::DpuHost {
         interfaces(&mut report, &connection.host);
     } else {
         let steering = gates.is_ok_and(Gates::steering);
-        node(&mut report, &connection, steering).await;
+        let model = node(&mut report, args, &connection, steering).await;
+        nodes::check(&mut report, &args.nodes.config(), model.as_ref()).await;
     }
     agent(&mut report, args, connection.host.mode).await;
     let found = report.has_errors();
@@ -126,7 +141,12 @@ fn interfaces(report: &mut Report, host: &HostConfig) {
 }
 
 /// Databases, the switch, and what they say.
-async fn node(report: &mut Report, connection: &Connection, steering: bool) {
+async fn node(
+    report: &mut Report,
+    args: &DoctorArgs,
+    connection: &Connection,
+    steering: bool,
+) -> Option<Model> {
     let run_directory = &connection.ovs_run_directory;
     let control = match UnixCtl::of_vswitchd(run_directory) {
         // To take a connection is not to answer.
@@ -146,10 +166,10 @@ async fn node(report: &mut Report, connection: &Connection, steering: bool) {
             "start Open vSwitch, or name its run directory by --ovs-rundir",
         ),
     }
-    let databases = databases(report, connection).await;
-    if let Some(model) = databases {
-        bridges::check(report, &model, connection, steering).await;
-    }
+    let model = databases(report, connection).await?;
+    bridges::check(report, &model, connection, steering).await;
+    bridges::marks(report, &model, args.matching.mark(), args.datapath);
+    Some(model)
 }
 
 /// Each database by itself, so that the one at fault is named.
@@ -199,6 +219,17 @@ async fn agent(report: &mut Report, args: &DoctorArgs, mode: NodeMode) {
                 _ => report.ok("agent", "it runs; `neighsteer status` says how it stands"),
             }
         }
-        Err(error) => report.warn("agent", chain(&error), "start `neighsteer agent`"),
+        Err(error @ ControlError::Connect { .. }) => {
+            report.warn("agent", chain(&error), "start `neighsteer agent`");
+        }
+        Err(error @ ControlError::Denied { .. }) => {
+            report.warn("agent", chain(&error), "ask as another user");
+        }
+        Err(error) => report.error(
+            "agent",
+            chain(&error),
+            "something listens there and does not answer as an agent does: look at its log, and start it \
+             again",
+        ),
     }
 }

@@ -99,7 +99,7 @@ pub enum Command {
     Pause(pause::PauseArgs),
     /// Steer and mirror again after `pause`
     Resume(pause::PauseArgs),
-    /// Attach the datapath to an interface: count ARP and NDP, change nothing
+    /// Attach the datapath to an interface: count ARP and NDP; change nothing but what --tag and --validate drop ask for
     Attach(datapath::AttachArgs),
     /// Detach the datapath from an interface and remove its pins
     Detach(datapath::DetachArgs),

@@ -7,7 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use super::connection::StateArgs;
+use tokio::time::timeout;
+
+use super::{connection::StateArgs, live};
 use crate::{
     agent::{
         NodeConfig,
@@ -15,7 +17,8 @@ use crate::{
         node_bindings::BridgeNodes,
     },
     mirror::GroupMembers,
-    sources::SourceConfig,
+    nodes::Inventory,
+    sources::{self, SourceConfig},
     statics::{Masquerade, Settings, StrategySetting},
     topology::{BridgeGroup, Prefix},
 };
@@ -118,6 +121,24 @@ impl NodeArgs {
                 masquerade: Masquerade::new(self.masquerade_subnet.iter().copied()),
                 ..Settings::default()
             },
+        }
+    }
+}
+
+/// The nodes that a source knows, looked at once.
+///
+/// # Errors
+/// Where it cannot be, or none is known after [`live::PATIENCE`].
+pub(super) async fn inventory(source: SourceConfig) -> anyhow::Result<Arc<Inventory>> {
+    let mut feed = sources::start(source)?;
+    match timeout(live::PATIENCE, feed.changed()).await {
+        Ok(inventory) => Ok(inventory?),
+        Err(_) => {
+            let status = feed.status();
+            let error = status
+                .last_error
+                .unwrap_or_else(|| "it does not answer".to_owned());
+            anyhow::bail!("no node is known from {}: {error}", status.source)
         }
     }
 }

@@ -12,8 +12,8 @@ use nix::{errno::Errno, fcntl::OFlag};
 
 use super::PortName;
 
-/// A file of sysfs is one page at most; a name in one is far shorter.
-const LONGEST: u64 = 4096;
+/// The kernel's names for switches (`MAX_PHYS_ITEM_ID_LEN`, as hex) and ports (`IFNAMSIZ`) are shorter.
+const LONGEST: u64 = 128;
 
 /// A port of an embedded switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,12 @@ pub type Reading = Result<Option<SwitchPort>, Problem>;
 /// An interface that may be a port of an embedded switch, and which one cannot be told.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Problem {
+    /// There is no sysfs where it was looked for.
+    #[error("{root} is no sysfs: mount it there, or name it by --sysfs", root = .root.display())]
+    NoSysfs {
+        /// Where.
+        root: PathBuf,
+    },
     /// A file that is there and cannot be read.
     #[error("{file} cannot be read: {reason}", file = .file.display())]
     Unreadable {
@@ -68,8 +74,11 @@ pub fn read(root: &Path, interface: &str) -> Reading {
     let directory = root.join("class/net").join(interface);
     let switch = attribute(&directory, "phys_switch_id")?;
     let Some(switch) = switch else {
-        let name = PortName::simulated(interface);
-        return Ok(name.map(|name| SwitchPort { switch: None, name }));
+        return match PortName::simulated(interface) {
+            Some(name) => Ok(Some(SwitchPort { switch: None, name })),
+            None if !root.join("class/net").is_dir() => Err(Problem::NoSysfs { root: root.into() }),
+            None => Ok(None),
+        };
     };
     match attribute(&directory, "phys_port_name")? {
         None => Err(Problem::Nameless { switch }),

@@ -203,9 +203,7 @@ const LAYOUTS: &[Layout] = &[
         files: &[],
         ports: &["p0", "pf0hpf"],
         named: &[],
-        found: Err(
-            "none of its ports leads to the host (p0: no phys_switch_id, pf0hpf: no phys_switch_id)",
-        ),
+        found: Err(" is no sysfs: mount it there, or name it by --sysfs, pf0hpf: "),
         uplinks: &["p0", "pf0hpf"],
     },
     Layout {

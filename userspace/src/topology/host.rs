@@ -83,10 +83,23 @@ impl HostSide {
         let IngressPort { name, ofport } = view.numbered(name)?;
         let mac = source.router.external_mac;
         let is_hosts = |mac: &Mac| !mac.is_zero() && !mac.is_multicast();
+        let faces_host = |name: &str| representors.faces_host(name);
+        let uplink = view.uplink(faces_host).map_err(|reason| {
+            let taken = outside.iter().copied().filter(|name| faces_host(name));
+            match reason {
+                SkipReason::NoUplink => {
+                    SkipReason::OnlyRepresentors(taken.collect::<Vec<_>>().join(", "))
+                }
+                reason => reason,
+            }
+        })?;
+        if uplink.name == name {
+            return Err(SkipReason::UplinkIsRepresentor(name));
+        }
         Ok(Self {
             endpoint: HostEndpoint::Representor { name, ofport },
             bridge_mac: mac.filter(is_hosts).ok_or(SkipReason::NoMac)?,
-            uplink: view.uplink(|name| representors.faces_host(name))?,
+            uplink,
             ipv6: false,
         })
     }

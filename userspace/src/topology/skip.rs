@@ -150,6 +150,18 @@ pub enum SkipReason {
     /// On a DPU, a bridge without a host endpoint.
     #[error(transparent)]
     NoRepresentor(#[from] NoRepresentor),
+    /// On a DPU, a bridge whose ports of type system are all taken for representors of the host.
+    #[error(
+        "it has no uplink beside {0}, which lead to the host: name the uplink in \
+         external_ids:bridge-uplink, and look at --host-representor and at phys_port_name"
+    )]
+    OnlyRepresentors(String),
+    /// On a DPU, one port for both ways.
+    #[error(
+        "{0} is its uplink (external_ids:bridge-uplink) and the host's representor \
+         (--host-representor): one of them is another port"
+    )]
+    UplinkIsRepresentor(Arc<str>),
     /// The bridge's address is not known.
     #[error("its Ethernet address is not known (yet)")]
     NoMac,

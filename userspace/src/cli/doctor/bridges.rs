@@ -4,8 +4,9 @@ use super::report::Report;
 use crate::{
     agent::{Connection, NodeMode, chain, model::Model},
     audit,
+    cli::agent::HookArg,
     openflow::{InstalledFlow, NativeSwitch, Switch as _},
-    plan::{COOKIE, Gates, Install, foreign_gate, manager_flows, plan},
+    plan::{COOKIE, Gates, Install, SteeringMark, foreign_gate, manager_flows, plan},
     topology::{BridgeGroup, HostEndpoint},
 };
 
@@ -41,6 +42,30 @@ pub(super) async fn check(
                 chain(&error),
                 "look at ovs-vswitchd and at the bridge's management socket",
             ),
+        }
+    }
+}
+
+/// Whether frames of each bridge can be steered by mark, where that is wanted.
+pub(super) fn marks(
+    report: &mut Report,
+    model: &Model,
+    mark: Option<SteeringMark>,
+    datapath: HookArg,
+) {
+    if mark.is_some() && !matches!(datapath, HookArg::Tc) {
+        report.error(
+            "steering by mark",
+            "--match mark needs --datapath tc, which gives frames the mark",
+            "use `--match header`, or `--datapath tc`",
+        );
+    }
+    for group in &model.topology().groups {
+        let check = format!("steering by mark on {}", group.bridge);
+        match model.mark_for(group, mark) {
+            Ok(None) => {}
+            Ok(Some(mark)) => report.ok(check, format!("possible: {mark}")),
+            Err(reason) => report.error(check, reason, "use `--match header`"),
         }
     }
 }

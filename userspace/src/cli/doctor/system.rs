@@ -5,19 +5,23 @@ use std::path::{Path, PathBuf};
 use super::report::Report;
 use crate::{
     agent::chain,
+    cli::agent::HookArg,
     datapath::{bpffs, load, pins},
 };
 
 /// The first kernel with TCX.
 const TCX: (u32, u32) = (6, 6);
 
-pub(super) fn check(report: &mut Report, bpffs: &Path) {
+pub(super) fn check(report: &mut Report, bpffs: &Path, datapath: HookArg) {
     let release = nix::sys::utsname::uname()
         .ok()
         .and_then(|name| name.release().to_str().map(str::to_owned))
         .unwrap_or_default();
     kernel(report, &release);
     match load::check_preconditions() {
+        _ if matches!(datapath, HookArg::None) => {
+            report.ok("datapath", "not wanted: nothing is counted");
+        }
         Ok(()) => report.ok(
             "datapath",
             "this process may load programs, the kernel has BTF",

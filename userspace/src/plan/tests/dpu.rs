@@ -137,6 +137,39 @@ fn a_bridge_without_its_representor_is_left_out_with_the_reason() {
 }
 
 #[test]
+fn an_uplink_that_is_taken_for_a_representor_is_named() {
+    let reason = |node: &Node, named: &str| {
+        let named = std::iter::once(named.parse().unwrap()).collect();
+        let mut dpu = Dpu {
+            representors: Representors::new(named),
+            address: None,
+        };
+        let vf = SwitchPort {
+            switch: None,
+            name: PortName::parse("pf0vf0").unwrap(),
+        };
+        dpu.representors.learn(&"pf0hpf".into(), Ok(Some(vf)));
+        let topology = topology(node, &dpu);
+        assert_eq!(topology.groups, []);
+        let bridge = topology.skipped.into_iter();
+        let mut bridge = bridge.filter(|it| &*it.object == "breth0");
+        bridge.next().unwrap().reason
+    };
+    let only = reason(&node(0), "eth0");
+    let wanted = SkipReason::OnlyRepresentors("eth0, pf0hpf".to_owned());
+    assert_eq!(only, wanted);
+    let mut named = Node::default();
+    named.bridge("breth0", "eth0", &[("bridge-uplink", "eth0")]);
+    named.map("physnet", "breth0");
+    named.network(&Network::default_network());
+    named.network(&Network::user_defined("blue", 3));
+    assert_eq!(
+        reason(&named, "eth0"),
+        SkipReason::UplinkIsRepresentor("eth0".into())
+    );
+}
+
+#[test]
 fn a_node_that_is_no_dpu_does_not_look_for_representors() {
     let mut node = Node::with_two_followers(|_| (), []);
     let before = node.topology();

@@ -93,6 +93,27 @@ mod tests {
     }
 
     #[test]
+    fn the_manifests_that_the_documentation_shows_say_everything() {
+        let page = include_str!("../../../../docs/nodes.md");
+        let (_, rest) = page.split_once("```yaml\n").unwrap();
+        let (example, _) = rest.split_once("```").unwrap();
+        let manifest = parse(example.as_bytes()).unwrap();
+        let [(name, node)] = &manifest.nodes[..] else {
+            panic!("{:?}", manifest.nodes);
+        };
+        assert_eq!(&**name, "worker-2");
+        assert!(node.problems.is_empty(), "{:?}", node.problems);
+        assert_eq!(node.internal_ips.len(), 2);
+        let mac = node.gateway.as_ref().unwrap().mac;
+        assert_eq!(mac.to_string(), "02:42:ac:12:00:04");
+        let [(_, state)] = &manifest.uplinks[..] else {
+            panic!("{:?}", manifest.uplinks);
+        };
+        assert!(state.problems.is_empty(), "{:?}", state.problems);
+        assert_eq!(state.addresses.len(), 1);
+    }
+
+    #[test]
     fn aliases_of_aliases_are_refused_before_they_grow() {
         let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..=11 {

@@ -8,13 +8,11 @@ use std::{
 
 use anyhow::Context as _;
 use serde::Serialize;
-use tokio::time::timeout;
 
 use crate::{
     agent::{AgentConfig, NodeMode, model::Model, state::StateFile},
-    cli::live,
+    cli::{live, nodes::inventory},
     ids::Mac,
-    sources,
     statics::{
         Mode, OwnNode, RowOperation, Strategy, Wanted, WantedBindings, northd_version, recompute,
         rows_wanted, strategy, targets, wanted,
@@ -48,17 +46,7 @@ pub(super) async fn plan(
     let Some(source) = config.nodes.source.clone() else {
         return withdrawn(config, model, state).await;
     };
-    let mut feed = sources::start(source)?;
-    let inventory = match timeout(live::PATIENCE, feed.changed()).await {
-        Ok(inventory) => inventory?,
-        Err(_) => {
-            let status = feed.status();
-            let error = status
-                .last_error
-                .unwrap_or_else(|| "it does not answer".to_owned());
-            anyhow::bail!("no node is known from {}: {error}", status.source);
-        }
-    };
+    let inventory = inventory(source).await?;
     let (rows, topology) = (model.rows(), model.topology());
     let mut targets = targets(rows, topology, &state.static_ports());
     targets.retain(|target| {
