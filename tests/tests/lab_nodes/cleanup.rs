@@ -63,6 +63,35 @@ fn an_agent_that_starts_with_the_gate_off_takes_our_rows_away() {
 }
 
 #[test]
+fn an_agent_with_the_gate_off_leaves_rows_that_it_is_to_keep() {
+    let nodes = start();
+    let mut agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+    agent.terminate(DEADLINE).unwrap();
+    let directory = nodes.manifests.directory().to_str().unwrap();
+    for flags in [&["--keep-rows", "--nodes", directory][..], &["--keep-rows"]] {
+        let mut keeper = nodes.rig.agent(flags);
+        nodes.rig.wait_for_status("rows that are known", |status| {
+            let rows = &status["nodes"]["static_rows"];
+            let known = status["nodes"]["keep_rows"] == true && rows["synced"] == true;
+            (known && rows["rows"].as_u64()? > 0).then_some(())
+        });
+        assert_eq!(nodes.written(), nodes.wanted(), "{flags:?}");
+        succeed(control(&nodes, "pause"));
+        succeed(control(&nodes, "resume"));
+        assert_eq!(nodes.written(), nodes.wanted(), "{flags:?}, paused");
+        keeper.terminate(DEADLINE).unwrap();
+    }
+    let mut dry_run = nodes.rig.command(&["agent"]);
+    dry_run.args(["--dry-run", "--keep-rows", "--nodes", directory]);
+    let said = succeed(dry_run);
+    assert!(!said.contains("delete"), "{said}");
+    // Without the flag they go, and nobody has forgotten whose they were.
+    let _agent = nodes.rig.agent(&[]);
+    wait_until_none_is_left(&nodes);
+}
+
+#[test]
 fn a_paused_agent_has_no_rows_and_a_resumed_one_has_them_again() {
     let nodes = start();
     let _agent = nodes.agent(&["--node-bindings", "static"]);

@@ -58,6 +58,8 @@ pub struct NodeConfig {
     pub static_rows: usize,
     /// How static rows are written.
     pub settings: statics::Settings,
+    /// Whether static rows of ours stay while the gate is off.
+    pub keep_rows: bool,
 }
 
 impl Default for NodeConfig {
@@ -68,6 +70,7 @@ impl Default for NodeConfig {
             strategy: StrategySetting::default(),
             static_rows: 5_000,
             settings: statics::Settings::default(),
+            keep_rows: false,
         }
     }
 }

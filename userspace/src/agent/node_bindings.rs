@@ -71,6 +71,8 @@ pub struct NodeBindingsStatus {
     pub why: Option<String>,
     /// What is wrong with the objects.
     pub warnings: Vec<String>,
+    /// Whether rows of ours stay although the gate is off.
+    pub keep_rows: bool,
     /// The lock of the one who writes static rows for this chassis.
     pub lock: LockState,
     /// The northbound rows.
@@ -153,12 +155,9 @@ impl NodeBindings {
         let remembered = self.rows.remembered();
         let mut targets = targets_at(model.places(), rows, topology, &remembered);
         for target in &mut targets {
-            let left = target
-                .bridge
-                .as_deref()
-                .is_some_and(|bridge| !active(bridge));
-            if left && !target.treatment.is_urgent() {
-                target.treatment = Treatment::Paused;
+            let bridge = target.bridge.as_deref();
+            if self.config.keep_rows || bridge.is_some_and(|bridge| !active(bridge)) {
+                target.leave_alone();
             }
         }
         if self.feed.is_none() {
@@ -330,6 +329,7 @@ impl NodeBindings {
             source: self.feed.as_ref().map(NodeFeed::status),
             strategy: self.strategy.as_ref().map(|(strategy, _)| *strategy),
             why: self.strategy.as_ref().map(|(_, why)| why.to_string()),
+            keep_rows: self.config.keep_rows,
             warnings: warnings.map(ToString::to_string).collect(),
             lock: self.rows.lock_state(),
             static_rows: self.rows.status(),

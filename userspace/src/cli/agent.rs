@@ -16,7 +16,7 @@ use super::{
     validate::ValidateArg,
 };
 use crate::{
-    agent::{self, AgentConfig},
+    agent::{self, AgentConfig, NodeConfig},
     datapath::Hook,
     mirror::{Limits, Settings},
     plan::Install,
@@ -88,6 +88,9 @@ pub struct AgentArgs {
     /// What is known of nodes
     #[command(flatten)]
     pub nodes: NodeArgs,
+    /// With the gate off, leave the static bindings of node IPs that are there: they never age
+    #[arg(long, help_heading = "Node IPs")]
+    pub keep_rows: bool,
     /// Where things are
     #[command(flatten)]
     pub connection: ConnectionArgs,
@@ -194,7 +197,10 @@ impl AgentArgs {
             check_interval: Duration::from_secs(self.check_interval),
             mirror: self.mirror.settings(),
             node_addresses: self.node_address.iter().copied().collect(),
-            nodes: self.nodes.config(),
+            nodes: NodeConfig {
+                keep_rows: self.keep_rows && !gates.steering(),
+                ..self.nodes.config()
+            },
         })
     }
 }

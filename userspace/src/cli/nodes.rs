@@ -121,6 +121,7 @@ impl NodeArgs {
                 masquerade: Masquerade::new(self.masquerade_subnet.iter().copied()),
                 ..Settings::default()
             },
+            keep_rows: false,
         }
     }
 }

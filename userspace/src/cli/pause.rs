@@ -97,12 +97,14 @@ fn report(answer: &Value, status: &Value) -> Report {
     let paused = is(answer, "paused");
     let northbound = status.pointer("/databases/OVN_Northbound");
     let lost = northbound.filter(|it| it.get("connected") == Some(&Value::Bool(false)));
+    let kept = status.pointer("/nodes/keep_rows") == Some(&Value::Bool(true));
     let ours = status.pointer("/nodes/static_rows/ours");
     Report {
         paused,
         changed: is(answer, "changed"),
         settled: is(status, "settled"),
-        static_bindings_left: (ours.and_then(Value::as_u64).filter(|_| paused)).unwrap_or(0),
+        static_bindings_left: (ours.and_then(Value::as_u64).filter(|_| paused && !kept))
+            .unwrap_or(0),
         northbound_error: lost.map(|it| {
             let error = it.get("last_error").and_then(Value::as_str);
             error.unwrap_or("it is not connected").to_owned()

@@ -62,6 +62,15 @@ pub struct Target {
     pub treatment: Treatment,
 }
 
+impl Target {
+    /// Its rows stay as they are, but where they are a danger to northd.
+    pub fn leave_alone(&mut self) {
+        if !self.treatment.is_urgent() {
+            self.treatment = Treatment::Paused;
+        }
+    }
+}
+
 /// The ports of this chassis' gateway routers, and those that `remembered` names besides: ports to
 /// which this agent has written once ([`StaticBindings::remembered`](super::StaticBindings::remembered)).
 /// Sorted by the port's name.

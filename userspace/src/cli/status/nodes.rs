@@ -20,9 +20,13 @@ pub(super) fn lines(status: &Value) -> Vec<String> {
         return Vec::new();
     }
     let source = part(status, &["source"]);
+    let kept = part(status, &["keep_rows"]) == &Value::Bool(true);
     let mut lines = Vec::new();
     if source.is_null() {
-        lines.push("nodes: no source; what an earlier run wrote for them goes".to_owned());
+        let what = if kept { "stays (--keep-rows)" } else { "goes" };
+        lines.push(format!(
+            "nodes: no source; what an earlier run wrote for them {what}"
+        ));
     } else {
         lines.push(format!(
             "nodes: {} of {}, {} uplink states",
@@ -32,7 +36,10 @@ pub(super) fn lines(status: &Value) -> Vec<String> {
         ));
     }
     if is_false(status, "steering_gate") || status.get("paused") == Some(&Value::Bool(true)) {
-        lines.push("node IPs: no bindings, since steering is off or paused".to_owned());
+        lines.push(match kept {
+            true => "node IPs: static bindings that are there stay as they are, since steering is off (--keep-rows)".to_owned(),
+            false => "node IPs: no bindings, since steering is off or paused".to_owned(),
+        });
     } else if let Some(strategy) = part(status, &["strategy"]).as_str() {
         let why = text(part(status, &[]), "why");
         lines.push(format!("node IPs: {strategy} bindings, since {why}"));

@@ -14,8 +14,8 @@ use crate::{
     cli::{live, nodes::inventory},
     ids::Mac,
     statics::{
-        Mode, OwnNode, RowOperation, Strategy, Wanted, WantedBindings, northd_version, recompute,
-        rows_wanted, strategy, targets, wanted,
+        Mode, OwnNode, RowOperation, Strategy, Target, Wanted, WantedBindings, northd_version,
+        recompute, rows_wanted, strategy, targets, wanted,
     },
 };
 
@@ -53,6 +53,7 @@ pub(super) async fn plan(
         let bridge = target.bridge.as_ref();
         bridge.is_none_or(|bridge| !left_to_others.contains(bridge))
     });
+    leave_alone(config, &mut targets);
     let own = OwnNode {
         name: config.nodes.name.as_deref(),
         masquerade: &config.nodes.settings.masquerade,
@@ -86,6 +87,13 @@ pub(super) async fn plan(
     }))
 }
 
+/// With `--keep-rows` nothing but rows of ports that are gone goes.
+fn leave_alone(config: &AgentConfig, targets: &mut [Target]) {
+    if config.nodes.keep_rows {
+        targets.iter_mut().for_each(Target::leave_alone);
+    }
+}
+
 /// Without a source what an earlier run wrote goes; `None` where it wrote nothing.
 async fn withdrawn(
     config: &AgentConfig,
@@ -98,6 +106,7 @@ async fn withdrawn(
     }
     let mut targets = targets(model.rows(), model.topology(), &recorded);
     targets.retain(|target| recorded.contains(&target.port));
+    leave_alone(config, &mut targets);
     let there = live::static_rows(&config.connection, &targets).await?;
     let masquerade = &config.nodes.settings.masquerade;
     Ok(Some(PlannedNodes {
