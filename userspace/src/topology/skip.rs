@@ -158,8 +158,8 @@ pub enum SkipReason {
     OnlyRepresentors(String),
     /// On a DPU, one port for both ways.
     #[error(
-        "{0} is its uplink (external_ids:bridge-uplink) and the host's representor \
-         (--host-representor): one of them is another port"
+        "{0} is its uplink (by external_ids:bridge-uplink, or by the bridge's name) and the host's \
+         representor (by --host-representor): one of them is another port"
     )]
     UplinkIsRepresentor(Arc<str>),
     /// The bridge's address is not known.

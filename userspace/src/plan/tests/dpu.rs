@@ -155,18 +155,25 @@ fn an_uplink_that_is_taken_for_a_representor_is_named() {
         let mut bridge = bridge.filter(|it| &*it.object == "breth0");
         bridge.next().unwrap().reason
     };
-    let only = reason(&node(0), "eth0");
-    let wanted = SkipReason::OnlyRepresentors("eth0, pf0hpf".to_owned());
-    assert_eq!(only, wanted);
-    let mut named = Node::default();
-    named.bridge("breth0", "eth0", &[("bridge-uplink", "eth0")]);
-    named.map("physnet", "breth0");
-    named.network(&Network::default_network());
-    named.network(&Network::user_defined("blue", 3));
+    let with = |uplink: &str, ids: &[(&str, &str)]| {
+        let mut node = Node::default();
+        node.bridge("breth0", uplink, ids);
+        node.map("physnet", "breth0");
+        node.network(&Network::default_network());
+        node.network(&Network::user_defined("blue", 3));
+        node.port("breth0", "pf0hpf", "", number(REPRESENTOR), &[]);
+        node
+    };
     assert_eq!(
-        reason(&named, "eth0"),
-        SkipReason::UplinkIsRepresentor("eth0".into())
+        reason(&with("ens3", &[]), "ens3"),
+        SkipReason::OnlyRepresentors("ens3, pf0hpf".to_owned())
     );
+    for (uplink, ids) in [("ens3", &[("bridge-uplink", "ens3")][..]), ("eth0", &[])] {
+        assert_eq!(
+            reason(&with(uplink, ids), uplink),
+            SkipReason::UplinkIsRepresentor(uplink.into())
+        );
+    }
 }
 
 #[test]
