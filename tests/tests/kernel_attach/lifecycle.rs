@@ -9,6 +9,7 @@ use std::{
 use neighsteer::datapath::{self, AttachError, AttachOptions, Hook, Mode, State};
 use neighsteer_common::{Decision, Kind, Policy};
 use neighsteer_tests::{lab::wait_until, vm};
+use nix::sched::{CloneFlags, unshare};
 
 use crate::{errors::nothing_is_attached, rig::*};
 
@@ -223,14 +224,13 @@ fn a_program_attached_under_a_former_name_is_replaced_and_not_doubled() {
 }
 
 #[test]
-fn the_link_of_a_renamed_interface_is_not_taken_away() {
+fn the_link_of_an_interface_in_another_namespace_is_not_taken_away() {
     let Some(rig) = Rig::new() else { return };
     rig.attach(Hook::Xdp);
-    ip(&["link", "set", UPLINK, "down"]);
-    ip(&["link", "set", UPLINK, "name", "renamed"]);
-    ip(&[
-        "link", "add", UPLINK, "type", "veth", "peer", "name", "other",
-    ]);
+    // Interfaces of the same names and with the same indexes.
+    let _held = fs::File::open("/proc/thread-self/ns/net").unwrap();
+    unshare(CloneFlags::CLONE_NEWNET).unwrap();
+    rig.make_pair();
     for hook in [Hook::Tc, Hook::Xdp] {
         let error = datapath::attach(&rig.options(hook)).unwrap_err();
         assert!(

@@ -88,9 +88,13 @@ impl Rig {
     }
 
     pub fn pins(&self) -> PathBuf {
+        self.version().join("uplink%2e5")
+    }
+
+    /// The directory of this ABI version.
+    pub fn version(&self) -> PathBuf {
         let version = abi::VERSION;
-        self.bpffs()
-            .join(format!("neighsteer/v{version}/uplink%2e5"))
+        self.bpffs().join(format!("neighsteer/v{version}"))
     }
 
     /// Whether no pin of ours is left.

@@ -188,8 +188,8 @@ struct Stats {
 /// Prints the counters: a table, or a JSON array with an object for each interface.
 ///
 /// # Errors
-/// Where nothing is attached to the named interface, the counters cannot be read, or the output
-/// cannot be written.
+/// Where nothing is attached to the named interface, the counters cannot be read (after those of the
+/// other interfaces are printed), or the output cannot be written.
 pub fn stats(args: &StatsArgs, json: bool, output: &mut dyn Write) -> anyhow::Result<()> {
     let mut attachments = datapath::attachments(&args.bpffs)?;
     warn_of_other_versions(&args.bpffs)?;
@@ -200,26 +200,33 @@ pub fn stats(args: &StatsArgs, json: bool, output: &mut dyn Write) -> anyhow::Re
             "nothing is attached to {interface}"
         );
     }
-    let stats = attachments
-        .into_iter()
-        .map(|attachment| {
-            Ok(Stats {
-                counters: datapath::counters(&attachment.interface, &args.bpffs)?,
-                checks: datapath::checks(&attachment.interface, &args.bpffs)?,
-                attachment,
-            })
-        })
-        .collect::<Result<Vec<_>, datapath::ReadError>>()?;
+    let (mut readable, mut failed) = (Vec::new(), None);
+    for attachment in attachments {
+        match read_stats(attachment, &args.bpffs) {
+            Ok(stats) => readable.push(stats),
+            Err(error) if failed.is_none() => failed = Some(error),
+            Err(error) => tracing::warn!(error = %crate::agent::chain(&error), "not shown either"),
+        }
+    }
     if json {
-        return print_json(&stats, output);
-    }
-    if stats.is_empty() {
+        print_json(&readable, output)?;
+    } else if readable.is_empty() && failed.is_none() {
         writeln!(output, "nothing is attached")?;
+    } else {
+        for stats in &readable {
+            print_stats(stats, read::now_ns(), output)?;
+        }
     }
-    for stats in &stats {
-        print_stats(stats, read::now_ns(), output)?;
-    }
-    Ok(())
+    output.flush()?;
+    Ok(failed.map_or(Ok(()), Err)?)
+}
+
+fn read_stats(attachment: Attachment, bpffs: &Path) -> Result<Stats, datapath::ReadError> {
+    Ok(Stats {
+        counters: datapath::counters(&attachment.interface, bpffs)?,
+        checks: datapath::checks(&attachment.interface, bpffs)?,
+        attachment,
+    })
 }
 
 /// What another version attached counts in maps that this one cannot read.
@@ -238,8 +245,13 @@ fn warn_of_other_versions(bpffs: &Path) -> anyhow::Result<()> {
 
 fn print_stats(stats: &Stats, now_ns: u64, output: &mut dyn Write) -> anyhow::Result<()> {
     let attachment = &stats.attachment;
-    match (attachment.state, attachment.mode) {
-        (State::Attached, Some(mode)) => writeln!(output, "{}: {mode}", attachment.interface)?,
+    match (attachment.state, attachment.mode, &attachment.renamed) {
+        (State::Attached, Some(mode), _) => writeln!(output, "{}: {mode}", attachment.interface)?,
+        (_, _, Some(renamed)) => writeln!(
+            output,
+            "{}: attached to this interface under its present name {renamed}; `neighsteer detach {renamed}` takes it off",
+            attachment.interface
+        )?,
         _ => writeln!(
             output,
             "{}: not attached in this network namespace (any more); `neighsteer detach` removes it wherever it is",
@@ -415,6 +427,7 @@ mod tests {
                 state: State::Attached,
                 mode: Some(Mode::Tcx),
                 program_id: Some(7),
+                renamed: None,
             },
             counters: vec![Counter {
                 interface_index: 2,

@@ -174,12 +174,13 @@ pub fn attach_object(options: &AttachOptions, object: &[u8]) -> Result<Attached,
     load::check_preconditions()?;
     bpffs::ensure(&options.bpffs)?;
     let pins = Pins::new(&options.bpffs, interface);
-    renamed::take_over(&options.bpffs, interface, interface_index).map_err(|source| {
-        AttachError::PinFile {
-            path: options.bpffs.clone(),
-            source,
+    for error in renamed::follow(&options.bpffs)? {
+        // Names of others do not keep this one from being attached.
+        if error.is_about(pins.directory()) {
+            return Err(error.into());
         }
-    })?;
+        tracing::warn!(%error, "pins keep a former name");
+    }
     let earlier = earlier(options, &pins, interface_index)?;
 
     let kept: Vec<_> = pins

@@ -1,10 +1,17 @@
 //! Takes an attachment off, pins and all.
 
-use std::path::Path;
+use std::{error::Error, path::Path};
 
 use nix::net::if_::if_nametoindex;
 
-use super::{error::DetachError, filter, links, load, netlink, pins::Pins, renamed};
+use super::{
+    error::DetachError,
+    filter,
+    links::{self, Pinned},
+    load, netlink, owners,
+    pins::Pins,
+    renamed,
+};
 
 /// Detaches our program from an interface and removes its pins, the counters too; says whether
 /// anything was there. The interface may be gone already, and another ABI version may have attached it.
@@ -12,7 +19,7 @@ use super::{error::DetachError, filter, links, load, netlink, pins::Pins, rename
 /// The clsact qdisc stays: others may use it.
 ///
 /// # Errors
-/// Where the process may not, or a pin or filter cannot be removed.
+/// Where the process may not, or a pin or filter cannot be removed: the first, after all the others.
 pub fn detach(interface: &str, bpffs: &Path) -> Result<bool, DetachError> {
     if !load::has_capabilities() {
         return Err(DetachError::Permission {
@@ -20,32 +27,60 @@ pub fn detach(interface: &str, bpffs: &Path) -> Result<bool, DetachError> {
         });
     }
     let interface_index = if_nametoindex(interface).ok();
-    let mut found = match interface_index {
-        Some(interface_index) => detach_filter(interface, interface_index)?,
-        None => false,
-    };
-    let at_bpffs = |source| DetachError::Pin {
-        path: bpffs.to_owned(),
-        source,
-    };
+    let mut outcome = Outcome::default();
     if let Some(interface_index) = interface_index {
-        renamed::take_over(bpffs, interface, interface_index).map_err(at_bpffs)?;
+        outcome.note(detach_filter(interface, interface_index));
     }
-    let pins = Pins::of_every_version(bpffs, interface).map_err(at_bpffs)?;
-    for pins in pins {
-        let link = links::open(&pins.link()).ok().flatten();
-        let removed = pins.remove_all();
-        found |= removed.map_err(|(path, source)| DetachError::Pin { path, source })?;
-        if let (Some(link), Some(interface_index)) = (link, interface_index)
+    for link in remove_pins(interface, bpffs, &mut outcome) {
+        if let Some(interface_index) = interface_index
             && !link.wait_until_gone(interface, interface_index)
         {
-            return Err(DetachError::Held {
+            outcome.note(Err(DetachError::Held {
                 interface: interface.to_owned(),
-            });
+            }));
         }
     }
     Pins::new(bpffs, interface).remove_empty_directories();
-    Ok(found)
+    outcome.failed.map_or(Ok(outcome.found), Err)
+}
+
+/// What became of all parts: one that fails keeps no other from being taken off.
+#[derive(Default)]
+struct Outcome {
+    found: bool,
+    failed: Option<DetachError>,
+}
+
+impl Outcome {
+    fn note(&mut self, part: Result<bool, DetachError>) {
+        match (part, &self.failed) {
+            (Ok(found), _) => self.found |= found,
+            (Err(error), None) => self.failed = Some(error),
+            (Err(error), Some(_)) => {
+                let error: &(dyn Error + 'static) = &error;
+                tracing::warn!(error, "not taken off either");
+            }
+        }
+    }
+}
+
+/// Removes the pins of an interface; the answer is the links, by now without a pin.
+fn remove_pins(interface: &str, bpffs: &Path, outcome: &mut Outcome) -> Vec<Pinned> {
+    let _lock = renamed::lock(bpffs);
+    let all = owners::of_interface(bpffs, interface).unwrap_or_else(|source| {
+        outcome.note(Err(DetachError::Pin {
+            path: bpffs.to_owned(),
+            source,
+        }));
+        Vec::new()
+    });
+    let mut links = Vec::new();
+    for pins in all {
+        links.extend(links::open(&pins.link()).ok().flatten());
+        let removed = pins.remove_all();
+        outcome.note(removed.map_err(|(path, source)| DetachError::Pin { path, source }));
+    }
+    links
 }
 
 fn detach_filter(interface: &str, interface_index: u32) -> Result<bool, DetachError> {

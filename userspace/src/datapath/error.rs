@@ -1,6 +1,10 @@
 //! What can go wrong between the agent and the kernel: one clear line each.
 
-use std::{error::Error, fmt, io, path::PathBuf};
+use std::{
+    error::Error,
+    fmt, io,
+    path::{Path, PathBuf},
+};
 
 use aya::{EbpfError, maps::MapError, pin::PinError, programs::ProgramError};
 use nix::errno::Errno;
@@ -169,6 +173,9 @@ pub enum AttachError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// Pins could not be given the name that the interface has now.
+    #[error(transparent)]
+    Renamed(#[from] RenameError),
     /// The kernel's network configuration could not be read.
     #[error("cannot read the network configuration of {interface}")]
     Netlink {
@@ -177,6 +184,59 @@ pub enum AttachError {
         /// The kernel's answer.
         source: NetlinkError,
     },
+}
+
+/// Why pins do not have the name that their interface has now.
+#[derive(Debug, thiserror::Error)]
+pub enum RenameError {
+    /// They could not be listed.
+    #[error("cannot list the pins in {} ({reason}): root may", path.display())]
+    List {
+        /// The bpffs.
+        path: PathBuf,
+        /// The kernel's answer.
+        reason: io::Error,
+    },
+    /// The directory could not be moved.
+    #[error(
+        "cannot move the pins {} to {}, which their interface is called now ({reason}): detach both, and \
+         attach again",
+        from.display(),
+        to.display()
+    )]
+    Move {
+        /// The directory of the former name.
+        from: PathBuf,
+        /// That of the present one.
+        to: PathBuf,
+        /// The kernel's answer.
+        reason: io::Error,
+    },
+    /// What has to give way could not be removed.
+    #[error(
+        "cannot remove {} ({reason}), so that the pins {} stay in the way: remove it",
+        path.display(),
+        directory.display()
+    )]
+    Remove {
+        /// The directory of the pins.
+        directory: PathBuf,
+        /// What is in it.
+        path: PathBuf,
+        /// The kernel's answer.
+        reason: io::Error,
+    },
+}
+
+impl RenameError {
+    /// Whether it concerns the pins of a directory.
+    pub(crate) fn is_about(&self, pins: &Path) -> bool {
+        match self {
+            Self::List { .. } => true,
+            Self::Move { from, to, .. } => from == pins || to == pins,
+            Self::Remove { directory, .. } => directory == pins,
+        }
+    }
 }
 
 /// Why a detachment failed.

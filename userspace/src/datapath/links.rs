@@ -52,13 +52,12 @@ impl Pinned {
     /// Whether the link is attached to the interface of that index in our network namespace.
     pub(crate) fn is_on(&self, interface: &str, interface_index: u32) -> bool {
         self.interface_index == Some(interface_index)
-            && runs(interface, interface_index, self.link_type, self.program_id) != Some(false)
+            && self.runs_on(interface, interface_index) != Some(false)
     }
 
-    /// The same, and whoever may not know says no.
-    pub(crate) fn is_surely_on(&self, interface: &str, interface_index: u32) -> bool {
-        self.interface_index == Some(interface_index)
-            && runs(interface, interface_index, self.link_type, self.program_id) == Some(true)
+    /// Whether an interface here runs the link's program; `None` where this process may not know.
+    pub(crate) fn runs_on(&self, interface: &str, interface_index: u32) -> Option<bool> {
+        runs(interface, interface_index, self.link_type, self.program_id)
     }
 
     /// Closes the link, whose pin is gone, and waits until the kernel has taken its program off the

@@ -10,6 +10,9 @@
 //! | `program` | the program that is attached |
 //! | `link` | the TCX or XDP link: the program stays attached while this file exists |
 //!
+//! An interface that gets another name keeps its pins: the next attachment moves them to a directory of
+//! that name. Where names went round, one directory waits as `%aside-<interface>` meanwhile.
+//!
 //! Kernels before 6.6 have no TCX: there the program is a filter of the interface's clsact qdisc
 //! and there is no link to pin.
 
@@ -24,6 +27,7 @@ pub mod load;
 #[cfg(feature = "log")]
 pub mod log;
 pub mod netlink;
+mod owners;
 pub mod pins;
 pub mod read;
 mod renamed;
@@ -31,7 +35,7 @@ mod renamed;
 pub use attach::{AttachOptions, Attached, Hook, Mode, Warning, attach};
 pub use checks::{CheckCounter, Checks, checks};
 pub use detach::detach;
-pub use error::{AttachError, DetachError, ReadError};
+pub use error::{AttachError, DetachError, ReadError, RenameError};
 pub use neighsteer_common::abi::Direction;
 pub use pins::DEFAULT_BPFFS;
 pub use read::{Attachment, Counter, State, attachments, counters};

@@ -1,15 +1,20 @@
 //! Where the pins of an interface are.
 
 use std::{
-    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
 };
 
 use neighsteer_common::abi;
 
+pub use super::owners::{interfaces_of_every_version, other_version};
+
 /// Where bpffs is mounted by convention.
 pub const DEFAULT_BPFFS: &str = "/sys/fs/bpf";
+
+/// Before the name of an interface whose pins wait for another's to make way. No interface's own:
+/// [`escape`] has hex digits behind every `%`.
+const ASIDE: &str = "%aside-";
 
 /// The pins of one interface under one ABI version.
 #[derive(Clone, Debug)]
@@ -21,22 +26,22 @@ impl Pins {
     /// The pins of `interface` in the bpffs at `bpffs`.
     #[must_use]
     pub fn new(bpffs: &Path, interface: &str) -> Self {
-        Self::of_version(bpffs, &version(abi::VERSION), interface)
+        Self::of_version(bpffs, &own_version(), interface)
     }
 
-    fn of_version(bpffs: &Path, version: &str, interface: &str) -> Self {
+    /// The same under an ABI version by its directory's name.
+    pub(crate) fn of_version(bpffs: &Path, version: &str, interface: &str) -> Self {
         Self {
             directory: versions(bpffs).join(version).join(escape(interface)),
         }
     }
 
-    /// Those of every ABI version that has any of an interface.
-    pub(crate) fn of_every_version(bpffs: &Path, interface: &str) -> io::Result<Vec<Self>> {
-        let names = version_names(bpffs)?;
-        let pins = names
-            .iter()
-            .map(|name| Self::of_version(bpffs, name, interface));
-        Ok(pins.filter(|pins| pins.directory.exists()).collect())
+    /// Where the pins of `interface` wait for another's to make way.
+    pub(crate) fn aside(bpffs: &Path, version: &str, interface: &str) -> Self {
+        let name = format!("{ASIDE}{}", escape(interface));
+        Self {
+            directory: versions(bpffs).join(version).join(name),
+        }
     }
 
     /// The directory that holds them.
@@ -91,17 +96,24 @@ impl Pins {
     }
 
     /// Removes whatever is pinned, the link first: nothing must count any more when the maps go. Whether
-    /// there was anything.
+    /// there was anything. What cannot be removed keeps nothing else; the first such is the error.
     pub(crate) fn remove_all(&self) -> Result<bool, (PathBuf, io::Error)> {
-        let at = |path: &Path, error| (path.to_owned(), error);
-        let names = entries(&self.directory).map_err(|error| at(&self.directory, error))?;
+        let (names, mut failed) = match entries(&self.directory) {
+            Ok(names) => (names, None),
+            Err(error) => (Vec::new(), Some((self.directory.clone(), error))),
+        };
         let others = names.iter().map(|name| self.directory.join(name));
         let mut found = false;
         for pin in [self.link(), self.next_link()].into_iter().chain(others) {
-            found |= remove(&pin).map_err(|error| at(&pin, error))?;
+            match remove(&pin) {
+                Ok(removed) => found |= removed,
+                Err(error) => {
+                    failed.get_or_insert((pin, error));
+                }
+            }
         }
         self.remove_empty_directories();
-        Ok(found)
+        failed.map_or(Ok(found), Err)
     }
 
     /// Removes the directory and those above it, as far as they are empty.
@@ -116,20 +128,6 @@ impl Pins {
     }
 }
 
-/// Gives the pins of an interface its new name: the link goes on, and so do the counters. Whether there
-/// were any.
-///
-/// # Errors
-/// Where they cannot be moved, for example since the new name has pins.
-pub(crate) fn rename(bpffs: &Path, from: &str, to: &str) -> io::Result<bool> {
-    let (from, to) = (Pins::new(bpffs, from), Pins::new(bpffs, to));
-    match fs::rename(from.directory(), to.directory()) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
 /// Removes a pin; says whether it was there.
 pub(crate) fn remove(pin: &Path) -> io::Result<bool> {
     match fs::remove_file(pin) {
@@ -139,40 +137,21 @@ pub(crate) fn remove(pin: &Path) -> io::Result<bool> {
     }
 }
 
-/// The interfaces that have pins under this ABI version, by name.
-pub(crate) fn interfaces(bpffs: &Path) -> io::Result<Vec<String>> {
-    interfaces_of(bpffs, &version(abi::VERSION))
-}
-
-/// The interfaces that have pins under any ABI version, by name.
-///
-/// # Errors
-/// Where they cannot be listed.
-pub fn interfaces_of_every_version(bpffs: &Path) -> io::Result<BTreeSet<String>> {
-    let mut interfaces = BTreeSet::new();
-    for version in version_names(bpffs)? {
-        interfaces.extend(interfaces_of(bpffs, &version)?);
-    }
-    Ok(interfaces)
-}
-
-fn interfaces_of(bpffs: &Path, version: &str) -> io::Result<Vec<String>> {
+/// The interfaces whose names directories of an ABI version have, sorted; and whether their pins wait for
+/// another's to make way. Those that do are last.
+pub(crate) fn places(bpffs: &Path, version: &str) -> io::Result<Vec<(String, bool)>> {
     let names = entries(&versions(bpffs).join(version))?;
-    let mut interfaces: Vec<_> = names.iter().filter_map(|name| unescape(name)).collect();
-    interfaces.sort();
-    Ok(interfaces)
-}
-
-/// The directory of another ABI version that holds an attachment of `interface`.
-///
-/// # Errors
-/// Where the versions cannot be listed.
-pub fn other_version(bpffs: &Path, interface: &str) -> io::Result<Option<PathBuf>> {
-    let ours = version(abi::VERSION);
-    let others = version_names(bpffs)?.into_iter().filter(|it| *it != ours);
-    let mut others = others.map(|name| Pins::of_version(bpffs, &name, interface));
-    let attached = others.find(|pins| pins.program().exists());
-    Ok(attached.map(|pins| pins.directory))
+    let places = names
+        .iter()
+        .filter_map(|name| match name.strip_prefix(ASIDE) {
+            Some(name) => Some((unescape(name)?, true)),
+            None => Some((unescape(name)?, false)),
+        });
+    let mut places: Vec<_> = places.collect();
+    places.sort_by(|(name, is_aside), (other, other_is_aside)| {
+        (is_aside, name).cmp(&(other_is_aside, other))
+    });
+    Ok(places)
 }
 
 /// The directory of all versions.
@@ -180,14 +159,17 @@ fn versions(bpffs: &Path) -> PathBuf {
     bpffs.join("neighsteer")
 }
 
-fn version_names(bpffs: &Path) -> io::Result<Vec<String>> {
-    let mut names = entries(&versions(bpffs))?;
-    names.retain(|name| name.starts_with('v'));
+/// The names of the ABI versions' directories.
+pub(crate) fn version_names(bpffs: &Path) -> io::Result<Vec<String>> {
+    let versions = versions(bpffs);
+    let mut names = entries(&versions)?;
+    names.retain(|name| name.starts_with('v') && versions.join(name).is_dir());
     Ok(names)
 }
 
-fn version(version: u32) -> String {
-    format!("v{version}")
+/// The name of our own ABI version's directory.
+pub(crate) fn own_version() -> String {
+    format!("v{}", abi::VERSION)
 }
 
 /// Names in a directory; none where it is missing.
@@ -234,7 +216,17 @@ fn unescape(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::datapath::{owners, renamed::rename};
+
+    /// Those of our own version whose pins are in their place.
+    fn interfaces(bpffs: &Path) -> io::Result<Vec<String>> {
+        let places = places(bpffs, &own_version())?.into_iter();
+        let in_place = places.filter(|(_, is_aside)| !is_aside);
+        Ok(in_place.map(|(interface, _)| interface).collect())
+    }
 
     #[test]
     fn an_interface_name_survives_its_escape() {
@@ -256,7 +248,7 @@ mod tests {
     #[test]
     fn pins_of_another_version_are_found_and_ours_are_not_taken_for_them() {
         let bpffs = tempfile::tempdir().unwrap();
-        let ours = version(abi::VERSION);
+        let ours = own_version();
         let at = |version: &str| {
             bpffs
                 .path()
@@ -278,7 +270,7 @@ mod tests {
     #[test]
     fn whatever_is_pinned_of_an_interface_goes_whichever_version_pinned_it() {
         let bpffs = tempfile::tempdir().unwrap();
-        let ours = version(abi::VERSION);
+        let ours = own_version();
         for version in [&ours, "v2"] {
             for interface in ["eth0.5", "eth1"] {
                 let pins = Pins::of_version(bpffs.path(), version, interface);
@@ -289,7 +281,7 @@ mod tests {
         }
         let all = || interfaces_of_every_version(bpffs.path()).unwrap();
         assert_eq!(all(), BTreeSet::from(["eth0.5".into(), "eth1".into()]));
-        let pins = Pins::of_every_version(bpffs.path(), "eth0.5").unwrap();
+        let pins = owners::of_interface(bpffs.path(), "eth0.5").unwrap();
         assert_eq!(pins.len(), 2);
         for pins in &pins {
             assert!(pins.remove_all().unwrap());
@@ -299,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn pins_go_along_with_a_name_unless_that_has_pins_already() {
+    fn pins_go_along_with_a_name() {
         let bpffs = tempfile::tempdir().unwrap();
         let old = Pins::new(bpffs.path(), "pf0hpf");
         fs::create_dir_all(old.directory()).unwrap();
@@ -308,7 +300,39 @@ mod tests {
         assert_eq!(interfaces(bpffs.path()).unwrap(), ["host0"]);
         assert!(!rename(bpffs.path(), "pf0hpf", "host0").unwrap());
         fs::create_dir_all(old.directory()).unwrap();
-        assert!(rename(bpffs.path(), "pf0hpf", "host0").is_err());
+        fs::write(old.program(), "").unwrap();
+        // What is there is of no interface that lives.
+        assert!(rename(bpffs.path(), "pf0hpf", "host0").unwrap());
+        fs::create_dir_all(old.directory()).unwrap();
+        let new = Pins::new(bpffs.path(), "host0");
+        fs::create_dir(new.directory().join("unmovable")).unwrap();
+        let error = rename(bpffs.path(), "pf0hpf", "host0").unwrap_err();
+        assert!(error.to_string().contains("unmovable"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_removed_keeps_nothing_else() {
+        let bpffs = tempfile::tempdir().unwrap();
+        let pins = Pins::new(bpffs.path(), "eth0");
+        let inner = pins.directory().join("a");
+        fs::create_dir_all(&inner).unwrap();
+        fs::write(pins.program(), "").unwrap();
+        let (failed, _) = pins.remove_all().unwrap_err();
+        assert_eq!(failed, inner);
+        assert!(!pins.program().exists());
+    }
+
+    #[test]
+    fn pins_that_wait_are_no_interfaces_and_are_found_by_its_name() {
+        let bpffs = tempfile::tempdir().unwrap();
+        let ours = own_version();
+        let aside = Pins::aside(bpffs.path(), &ours, "eth0.5");
+        fs::create_dir_all(aside.directory()).unwrap();
+        assert!(interfaces(bpffs.path()).unwrap().is_empty());
+        let all = interfaces_of_every_version(bpffs.path()).unwrap();
+        assert_eq!(all, BTreeSet::from(["eth0.5".into()]));
+        let pins = owners::of_interface(bpffs.path(), "eth0.5").unwrap();
+        assert_eq!(pins[0].directory(), aside.directory());
     }
 
     #[test]

@@ -21,7 +21,7 @@ use serde::{Serialize, Serializer};
 use super::{
     attach::Mode,
     error::{MapShape, ReadError, errno_of, is_permission},
-    filter, links, load, netlink,
+    filter, links, load, netlink, owners,
     pins::{self, Pins},
 };
 
@@ -186,38 +186,43 @@ pub struct Attachment {
     pub mode: Option<Mode>,
     /// The program's ID, if it runs.
     pub program_id: Option<u32>,
+    /// What the interface is called now that the program is attached to, if otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renamed: Option<String>,
 }
 
-/// The attachments that are pinned in a bpffs, by interface.
+/// The attachments that are pinned in a bpffs, by interface. A directory with neither a program nor a link
+/// is none.
 ///
 /// # Errors
 /// Where the pins cannot be listed.
 pub fn attachments(bpffs: &Path) -> Result<Vec<Attachment>, ReadError> {
-    let interfaces = pins::interfaces(bpffs).map_err(|source| ReadError::Directory {
+    let found = owners::survey(bpffs, &pins::own_version());
+    let mut found = found.map_err(|source| ReadError::Directory {
         path: bpffs.to_owned(),
         source,
     })?;
-    if !interfaces.is_empty() && !load::has_capabilities() {
+    found.retain(|it| !it.is_aside);
+    if !found.is_empty() && !load::has_capabilities() {
         return Err(ReadError::Permission {
             missing: load::CAPABILITIES,
         });
     }
-    Ok(interfaces
-        .into_iter()
-        .map(|interface| {
-            let running = running(bpffs, &interface);
-            Attachment {
-                state: if running.is_some() {
-                    State::Attached
-                } else {
-                    State::Stale
-                },
-                mode: running.map(|(mode, _)| mode),
-                program_id: running.map(|(_, program_id)| program_id),
-                interface,
-            }
-        })
-        .collect())
+    found.retain(|it| it.pins.program().exists() || it.pins.link().exists());
+    let attachments = found.into_iter().map(|it| {
+        let running = running(bpffs, &it.name);
+        Attachment {
+            state: match running {
+                Some(_) => State::Attached,
+                None => State::Stale,
+            },
+            mode: running.map(|(mode, _)| mode),
+            program_id: running.map(|(_, program_id)| program_id),
+            renamed: it.on.filter(|on| *on != it.name),
+            interface: it.name,
+        }
+    });
+    Ok(attachments.collect())
 }
 
 /// How our program runs on an interface, and its ID.

@@ -1,11 +1,14 @@
 //! Interfaces that are called otherwise than when their program was attached.
 
-use std::{io, path::Path};
-
-use nix::net::if_::if_nametoindex;
+use std::{
+    fs::{self, File},
+    io,
+    path::Path,
+};
 
 use super::{
-    links,
+    error::RenameError,
+    links, owners,
     pins::{self, Pins},
 };
 
@@ -14,54 +17,110 @@ use super::{
 ///
 /// # Errors
 /// Where they cannot be moved, for example since the link of an interface that lives has the new name.
-pub fn rename(bpffs: &Path, from: &str, to: &str) -> io::Result<bool> {
-    let (former, new) = (Pins::new(bpffs, from), Pins::new(bpffs, to));
-    if former.directory().exists() && new.directory().exists() && !lives(&new) {
-        new.remove_all().map_err(|(_, error)| error)?;
+pub fn rename(bpffs: &Path, from: &str, to: &str) -> Result<bool, RenameError> {
+    let _lock = lock(bpffs);
+    put(&Pins::new(bpffs, from), &Pins::new(bpffs, to))
+}
+
+/// Keeps other threads and processes from moving pins until the file is closed: a list of them would be
+/// out of date. Whoever cannot open bpffs moves nothing either.
+pub(super) fn lock(bpffs: &Path) -> Option<File> {
+    let directory = File::open(bpffs).ok()?;
+    directory.lock().ok()?;
+    Some(directory)
+}
+
+/// Moves pins to the names that their interfaces have now: left alone, a program would go on beside the
+/// next one, with other settings. What could not be moved is the answer.
+///
+/// # Errors
+/// Where pins cannot be listed.
+pub(super) fn follow(bpffs: &Path) -> Result<Vec<RenameError>, RenameError> {
+    let _lock = lock(bpffs);
+    let version = pins::own_version();
+    let found = owners::survey(bpffs, &version).map_err(|reason| RenameError::List {
+        path: bpffs.to_owned(),
+        reason,
+    })?;
+    let in_place = |it: &owners::Found| !it.is_aside && it.on.as_ref() == Some(&it.name);
+    let (settled, others): (Vec<_>, Vec<_>) = found.into_iter().partition(in_place);
+    let mut has_pins: Vec<_> = settled.into_iter().map(|it| it.name).collect();
+    let (mut moves, mut failed) = (Vec::new(), Vec::new());
+    for it in others {
+        let Some(interface) = it.on else { continue };
+        tracing::info!(%interface, former = it.name, "a program is attached under a former name");
+        if has_pins.contains(&interface) {
+            // Its program runs beside the one of the pins that were first.
+            failed.extend(remove(&it.pins).err());
+            continue;
+        }
+        has_pins.push(interface.clone());
+        moves.push(Move {
+            to: Pins::new(bpffs, &interface),
+            aside: Pins::aside(bpffs, &version, &it.name),
+            from: it.pins,
+        });
     }
-    pins::rename(bpffs, from, to)
+    while let Some(next) = take_next(&mut moves, &mut failed) {
+        failed.extend(put(&next.from, &next.to).err());
+    }
+    Ok(failed)
+}
+
+/// Pins on their way.
+struct Move {
+    from: Pins,
+    to: Pins,
+    /// Where they can wait.
+    aside: Pins,
+}
+
+/// A move to where no other begins. Names that go round have none: there one makes way first.
+fn take_next(moves: &mut Vec<Move>, failed: &mut Vec<RenameError>) -> Option<Move> {
+    let from = |directory: &Path| moves.iter().any(|it| it.from.directory() == directory);
+    if let Some(at) = moves.iter().position(|it| !from(it.to.directory())) {
+        return Some(moves.remove(at));
+    }
+    let mut first = moves.pop()?;
+    match put(&first.from, &first.aside) {
+        // Its place is free now, and so it comes last.
+        Ok(_) => {
+            first.from = first.aside.clone();
+            moves.push(first);
+        }
+        Err(error) => failed.push(error),
+    }
+    take_next(moves, failed)
+}
+
+fn put(from: &Pins, to: &Pins) -> Result<bool, RenameError> {
+    let (from, directory) = (from.directory(), to.directory());
+    if from.exists() && directory.exists() && !lives(to) {
+        remove(to)?;
+    }
+    match fs::rename(from, directory) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(reason) => Err(RenameError::Move {
+            from: from.to_owned(),
+            to: directory.to_owned(),
+            reason,
+        }),
+    }
+}
+
+fn remove(pins: &Pins) -> Result<(), RenameError> {
+    let removed = pins.remove_all();
+    removed.map_err(|(path, reason)| RenameError::Remove {
+        directory: pins.directory().to_owned(),
+        path,
+        reason,
+    })?;
+    Ok(())
 }
 
 /// Whether the link is attached to anything.
 fn lives(pins: &Pins) -> bool {
     let link = links::open(&pins.link()).ok().flatten();
     link.is_some_and(|link| link.interface_index.is_some())
-}
-
-/// Takes pins for this interface's whose link is on it under a former name: left alone, that program
-/// would go on beside the next one, with other settings.
-///
-/// # Errors
-/// Where pins cannot be listed, moved or removed.
-pub(super) fn take_over(bpffs: &Path, interface: &str, interface_index: u32) -> io::Result<()> {
-    for former in pins::interfaces(bpffs)? {
-        if former == interface {
-            continue;
-        }
-        let former_pins = Pins::new(bpffs, &former);
-        let Some(link) = links::open(&former_pins.link()).ok().flatten() else {
-            continue;
-        };
-        // Indexes are of a network namespace each: where the programs cannot be named, pins of an
-        // interface that is here under its own name are not taken away from it.
-        let is_here = if_nametoindex(former.as_str()).is_ok();
-        let is_on_it = match is_here {
-            true => link.is_surely_on(interface, interface_index),
-            false => link.is_on(interface, interface_index),
-        };
-        if !is_on_it {
-            continue;
-        }
-        drop(link);
-        tracing::info!(%interface, %former, "a program is attached under a former name");
-        let own = links::open(&Pins::new(bpffs, interface).link())
-            .ok()
-            .flatten();
-        if own.is_some_and(|own| own.is_on(interface, interface_index)) {
-            former_pins.remove_all().map_err(|(_, error)| error)?;
-        } else {
-            rename(bpffs, &former, interface)?;
-        }
-    }
-    Ok(())
 }
