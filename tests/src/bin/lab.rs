@@ -226,6 +226,7 @@ fn open_shell(shell: &Shell) -> Result<ExitCode, LabError> {
         None => (default, &[][..]),
     };
     let environment = lab.shell_environment();
+    lab.link_control_sockets()?;
     let node = lab.node_netns().clone();
     // The lab stays when the shell ends, however it ends.
     lab.detach()?;

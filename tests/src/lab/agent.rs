@@ -1,6 +1,7 @@
 //! The real `neighsteer` binary, run against a lab.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
@@ -8,7 +9,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::Lab;
-use super::daemon::{Process, cpu_time, last_lines, resident_bytes};
+use super::daemon::{Daemon, Process, cpu_time, last_lines, resident_bytes};
+use super::directory::{MEMBER, pins};
 use super::error::{LabError, Result, wait_until};
 
 impl Lab {
@@ -54,6 +56,13 @@ impl Lab {
                 "NEIGHSTEER_STATE_DIR",
                 self.state_directory().display().to_string(),
             ),
+            // Interfaces of two labs may have one name, and `cleanup` takes off whatever it finds.
+            (
+                "NEIGHSTEER_BPFFS",
+                pins(&self.state.id).display().to_string(),
+            ),
+            // What is started in the shell ends with the lab.
+            (MEMBER, self.directory().display().to_string()),
         ]);
         let binary = binary().ok();
         let folders = [
@@ -66,6 +75,24 @@ impl Lab {
         }
         variables.push(("PATH", path));
         variables
+    }
+
+    /// Gives control sockets the names by which `ovs-appctl` and `ovn-appctl` look for them.
+    ///
+    /// # Errors
+    /// When a daemon has ended, or a link cannot be made.
+    pub fn link_control_sockets(&self) -> Result<()> {
+        for daemon in [Daemon::Vswitchd, Daemon::Northd] {
+            let pid = self.pid(daemon)?;
+            let link = self
+                .directory()
+                .join(format!("{}.{pid}.ctl", daemon.name()));
+            if !link.exists() {
+                let socket = daemon.control_socket(self.directory(), pid);
+                symlink(socket, &link).map_err(LabError::io("make", link.display()))?;
+            }
+        }
+        Ok(())
     }
 
     /// The directory that is given to the agent as `--state-dir`.

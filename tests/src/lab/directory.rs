@@ -149,6 +149,7 @@ impl Directory {
         for namespace in Namespace::with_prefix(&self.namespace_prefix()) {
             result = result.and(namespace.remove());
         }
+        let _ = fs::remove_dir_all(pins(&self.id));
         if let Ok(versions) = fs::read_dir(PINS) {
             for version in versions.flatten() {
                 let _ = fs::remove_dir_all(version.path().join(self.uplink()));
@@ -158,6 +159,11 @@ impl Directory {
             fs::remove_dir_all(&self.path).map_err(LabError::io("remove", self.path.display())),
         )
     }
+}
+
+/// Where a lab's shell has its pins.
+pub(crate) fn pins(id: &str) -> PathBuf {
+    PathBuf::from(format!("{PINS}-lab-{id}"))
 }
 
 /// The processes whose environment says that they belong to the lab in `directory`.
