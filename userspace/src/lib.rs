@@ -10,6 +10,7 @@ pub mod mirror;
 pub mod nodes;
 pub mod openflow;
 pub mod ovsdb;
+pub mod plain_file;
 pub mod plan;
 pub mod representor;
 pub mod rows;

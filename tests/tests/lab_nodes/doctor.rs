@@ -73,6 +73,16 @@ fn doctor_names_what_the_agents_flags_ask_for_in_vain() {
         "datapath type is netdev",
     );
     is_named(
+        &["--validate", "drop"],
+        "dropping on br-ex",
+        "takes frames before tc",
+    );
+    is_named(
+        &["--match", "mark", "--datapath", "xdp"],
+        "flags",
+        "--match mark needs --datapath tc",
+    );
+    is_named(
         &["--nodes", path(&missing)],
         "nodes",
         "no node is known from manifests in",

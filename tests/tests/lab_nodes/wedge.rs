@@ -8,7 +8,7 @@ use nix::{
 };
 
 use crate::{
-    rig::{PATIENCE, Rig},
+    rig::{PATIENCE, Rig, STEER},
     support::{Nodes, Said},
 };
 
@@ -164,4 +164,66 @@ fn a_udn_made_again_while_the_agent_hung_does_not_stop_northd_for_good() {
 #[test]
 fn a_udn_made_again_while_the_agent_was_dead_does_not_stop_northd_for_good() {
     northd_follows_a_udn_made_again(Meanwhile::IsKilled);
+}
+
+#[test]
+fn rows_of_which_no_record_is_left_stop_no_northd_when_their_port_goes() {
+    let rig = Rig::build(Lab::builder().version(OvnVersion::V23_03), 5, &[]);
+    let mut nodes = Nodes::on_bare(rig, 2);
+    let mut agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+    let mut made_again = Vec::new();
+    for (flags, gone, again) in [(&["--keep-rows"][..], 2, 3), (&STEER, 4, 5)] {
+        agent.kill().unwrap();
+        // As a reboot empties /run.
+        let state = nodes.rig.lab.state_directory().join("state.json");
+        std::fs::remove_file(&state).unwrap();
+        agent = nodes.rig.agent(flags);
+        let rows = nodes.written().len();
+        nodes
+            .rig
+            .wait_for_status("rows that are watched", |status| {
+                let rows_status = &status["nodes"]["static_rows"];
+                let known = rows_status["synced"] == true && rows_status["ours"] == rows;
+                (known && status["nodes"]["lock"] == "held").then_some(())
+            });
+        // Waits until northd has followed.
+        nodes.rig.lab.remove_udn(gone).unwrap();
+        nodes.rig.lab.recreate_udn(again).unwrap();
+        nodes.rig.lab.sync().unwrap();
+        // Nobody has told the agent what the new router should have.
+        made_again.push(Network(again).external_port());
+        let mut wanted = nodes.wanted();
+        wanted.retain(|(port, ..)| !made_again.contains(port));
+        // northd may have followed before the agent knows of the new router.
+        wait_until(PATIENCE, "all rows but those of routers that went", || {
+            let written = nodes.written();
+            (written == wanted)
+                .then_some(())
+                .ok_or(format!("{flags:?}: {written:?}"))
+        })
+        .unwrap();
+        nodes.rig.lab.sync().unwrap();
+        wait_until(PATIENCE, "no port to be kept for a later run", || {
+            let kept = std::fs::read_to_string(&state).unwrap_or_default();
+            (!kept.contains("rtoe-")).then_some(()).ok_or(kept)
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn a_cleanup_that_keeps_rows_deletes_those_of_ports_that_are_gone() {
+    let rig = Rig::build(Lab::builder().version(OvnVersion::V25_03), 3, &[]);
+    let mut nodes = Nodes::on_bare(rig, 2);
+    let mut agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+    agent.kill().unwrap();
+    nodes.rig.lab.remove_udn(2).unwrap();
+    let output = nodes.rig.run(&["cleanup", "--keep-rows"]);
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("4 static bindings deleted"), "{said}");
+    assert!(said.contains("8 static bindings kept"), "{said}");
+    assert_eq!(nodes.written(), nodes.wanted());
 }

@@ -302,6 +302,22 @@ impl Attachments {
     }
 }
 
+impl Attachments {
+    /// Those of the interfaces that nothing is known of, as not attached.
+    pub fn absent(&self, wanted: &[Arc<str>]) -> impl Iterator<Item = DatapathStatus> {
+        let absent = wanted.iter().filter(|it| !self.attached.contains_key(*it));
+        absent.map(|interface| DatapathStatus {
+            interface: interface.to_string(),
+            direction: Direction::Ingress.name(),
+            steering_mark: None,
+            mode: None,
+            validate: self.validate.name(),
+            error: Some("it is not there (yet)".to_owned()),
+            warnings: Vec::new(),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use neighsteer_common::NodeAddresses;

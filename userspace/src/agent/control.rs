@@ -2,11 +2,13 @@
 
 use std::{
     fs, io,
+    os::fd::AsFd as _,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -191,6 +193,13 @@ async fn answer(stream: UnixStream, calls: mpsc::Sender<Call>) -> io::Result<()>
         .await
         .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "no request came"))??;
     let value = match serde_json::from_str::<Request>(&line) {
+        // To carry out later what was given up long ago would be a surprise.
+        Ok(_) if has_gone(writer.as_ref())? => {
+            return Err(io::Error::new(
+                io::ErrorKind::BrokenPipe,
+                "the client has gone",
+            ));
+        }
         Ok(Request { command }) => {
             let gone = || io::Error::new(io::ErrorKind::BrokenPipe, "the agent is stopping");
             let (answer, receiver) = oneshot::channel();
@@ -206,6 +215,14 @@ async fn answer(stream: UnixStream, calls: mpsc::Sender<Call>) -> io::Result<()>
     text.push(b'\n');
     writer.write_all(&text).await?;
     writer.shutdown().await
+}
+
+/// Whether the other end is closed; one that only writes no more still waits for its answer.
+fn has_gone(stream: &UnixStream) -> io::Result<bool> {
+    let mut polled = [PollFd::new(stream.as_fd(), PollFlags::empty())];
+    poll(&mut polled, PollTimeout::ZERO)?;
+    let events = polled.first().and_then(PollFd::revents);
+    Ok(events.is_some_and(|events| events.contains(PollFlags::POLLHUP)))
 }
 
 /// Has the agent carry out a command; returns its answer.
@@ -270,6 +287,32 @@ mod tests {
         ] {
             read(wrong).unwrap_err();
         }
+    }
+
+    #[tokio::test]
+    async fn what_a_client_that_has_gone_had_asked_for_is_not_done() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = ControlSocket::listen(directory.path()).unwrap();
+        let ask = async |command: &str| {
+            let path = socket_path(directory.path());
+            let mut stream = UnixStream::connect(path).await.unwrap();
+            stream.write_all(command.as_bytes()).await.unwrap();
+            stream
+        };
+        drop(ask("{\"command\":\"pause\"}\n").await);
+        // One that writes no more, as `nc -U` at the end of its input, still waits for the answer.
+        let mut waiting = ask("{\"command\":\"resume\"}\n").await;
+        waiting.shutdown().await.unwrap();
+        let (calls, mut receiver) = mpsc::channel::<Call>(2);
+        let serving = tokio::spawn(socket.serve(calls));
+        let first = receiver.recv().await.unwrap();
+        assert_eq!(first.command, Command::Resume);
+        first.answer.send(serde_json::json!({})).unwrap();
+        let mut answer = String::new();
+        waiting.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(answer, "{}\n");
+        assert!(receiver.try_recv().is_err());
+        serving.abort();
     }
 
     #[tokio::test]

@@ -28,7 +28,7 @@ use super::{
     database_locks::lock_name,
     databases::Databases,
     lock::NodeLock,
-    marking::{Marks, refuse_unmarkable},
+    marking::{Marks, refuse_unmarkable, warn_of_drops_in_vain},
     mirroring::Mirrors,
     mode::NodeMode,
     model::Model,
@@ -74,22 +74,24 @@ pub async fn run(
     )?;
     let state = StateFile::open(&config.state_directory)?;
     let socket = ControlSocket::listen(&config.state_directory)?;
-    if config.nodes.source.is_some() && state.static_ports().is_empty() {
+    let recorded = state.static_ports();
+    let minds_static_rows = nodes::minds_static_rows(&config, &recorded);
+    if minds_static_rows && recorded.is_empty() {
         nodes::remember_orphans(&config.connection, &state).await;
     }
-    let writes_static_rows = config.nodes.source.is_some() || !state.static_ports().is_empty();
     let mut host = Host::start(node).await?;
-    let (databases, batches) = Databases::connect(&config.connection, writes_static_rows).await?;
+    let (databases, batches) = Databases::connect(&config.connection, minds_static_rows).await?;
     let mut model = Model::default();
     model.remember(state.sources());
     for batch in &batches {
         model.apply(&batch.changes);
     }
     host::rebuild(&mut model, host.as_mut());
-    model.check_uplinks()?;
+    model.check_bridges()?;
     let switch = NativeSwitch::new(&config.connection.ovs_run_directory);
     super::managed::refuse_managed(&model, &config, &switch).await?;
     refuse_unmarkable(&model, &config)?;
+    warn_of_drops_in_vain(&model, &config);
     let mut attachments = Attachments::new(&config);
     let marks = Marks::of(&config, state.paused());
     attachments.want(model.topology(), |group| {
@@ -120,7 +122,7 @@ pub async fn run(
         }
         false => None,
     };
-    let nodes = nodes::node_bindings(&config, &databases, &state, clock)?;
+    let nodes = nodes::node_bindings(&config, &databases, &state, clock, recorded)?;
     let mut driver = Driver {
         config,
         databases,
@@ -266,8 +268,10 @@ impl Driver {
                 Woken::Attached(outcome) => self.attachments.note(outcome),
                 Woken::Steered => self.steered(),
                 Woken::Call(Call { command, answer }) => {
-                    // A client that has gone away needs no answer.
-                    drop(answer.send(self.call(command)));
+                    // Whoever has given up is not to be surprised by it later.
+                    if !answer.is_closed() {
+                        drop(answer.send(self.call(command)));
+                    }
                 }
                 Woken::Check => {
                     self.look_at_host_again();

@@ -131,11 +131,18 @@ impl HostSide {
         self.dpu.representors.has_problems()
     }
 
+    /// Has sysfs read again for every interface of which it told nothing: a driver may tell later, and a
+    /// file that was empty may be being written.
+    pub fn forget_what_told_nothing(&mut self) {
+        self.dpu.representors.forget_what_told_nothing();
+    }
+
     /// Takes the address that the node's object has for the host; whether it is another one.
     pub fn set_address(&mut self, address: Option<Ipv4Addr>) -> bool {
         let changed = self.dpu.address != address;
         if changed {
-            tracing::info!(?address, "the host's address, as its Node object has it");
+            let address = address.map(|it| it.to_string());
+            tracing::info!(address, "the host's address, as its Node object has it");
         }
         self.dpu.address = address;
         changed
@@ -238,6 +245,30 @@ mod tests {
         std::fs::write(port.join("phys_port_name"), "pf0hpf").unwrap();
         host.learn(&rows);
         assert!(!host.is_to_be_read_again());
+        assert_eq!(found(&host, &["pf0hpf"]).as_deref(), Some("pf0hpf"));
+    }
+
+    #[test]
+    fn sysfs_that_told_nothing_is_read_again_where_a_bridge_lacks_its_host() {
+        let sysfs = tempfile::tempdir().unwrap();
+        let port = sysfs.path().join("class/net/pf0hpf");
+        std::fs::create_dir_all(&port).unwrap();
+        let mut host = HostSide::of(&HostConfig {
+            mode: NodeMode::Dpu,
+            sysfs: sysfs.path().to_owned(),
+            ..HostConfig::default()
+        })
+        .unwrap();
+        let mut node = Node::default();
+        node.bridge("br-ex", "pf0hpf", &[]);
+        let rows = node.rows();
+        host.learn(&rows);
+        std::fs::write(port.join("phys_switch_id"), "abc").unwrap();
+        std::fs::write(port.join("phys_port_name"), "pf0hpf").unwrap();
+        host.learn(&rows);
+        assert_eq!(found(&host, &["pf0hpf"]), None, "it is known to be plain");
+        host.forget_what_told_nothing();
+        host.learn(&rows);
         assert_eq!(found(&host, &["pf0hpf"]).as_deref(), Some("pf0hpf"));
     }
 

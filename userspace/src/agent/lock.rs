@@ -7,7 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{Flock, FlockArg, OFlag};
+
+use crate::plain_file;
 
 /// Why the lock was not had.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +95,8 @@ fn take(path: PathBuf) -> Result<Flock<File>, LockError> {
         .create(true)
         .truncate(false)
         .mode(0o644)
+        // The file is written to: not one that a link leads to.
+        .custom_flags(OFlag::O_NOFOLLOW.bits())
         .open(&path)
         .map_err(error)?;
     if !file.metadata().map_err(error)?.is_file() {
@@ -133,6 +137,14 @@ fn lock_directory(path: &Path) -> Result<Flock<File>, LockError> {
         }
         Err((_, errno)) => Err(error(errno.into())),
     }
+}
+
+/// The process that wrote itself into the lock file of a directory; whether it still runs is another
+/// matter.
+#[must_use]
+pub fn holder_in(directory: &Path) -> Option<u32> {
+    let path = directory.join("agent.lock");
+    plain_file::read_text(&path, 64).ok()?.trim().parse().ok()
 }
 
 /// The process that holds the lock of a file, by /proc/locks (proc(5)): `1: FLOCK ADVISORY WRITE

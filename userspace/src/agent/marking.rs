@@ -1,7 +1,10 @@
-//! Which uplinks are steered by mark.
+//! What tc can do for an uplink, and where it cannot: steering by mark, and dropping.
+
+use neighsteer_common::Validate;
 
 use super::{AgentConfig, AgentError, model::Model};
 use crate::{
+    datapath::Hook,
     plan::{NoMark, SteeringMark},
     topology::BridgeGroup,
 };
@@ -49,4 +52,25 @@ pub fn refuse_unmarkable(model: &Model, config: &AgentConfig) -> Result<(), Agen
             })?;
     }
     Ok(())
+}
+
+/// Why frames of a group's uplink reach the bridge that are to be dropped before; `None` = they do not,
+/// or none is to be dropped.
+#[must_use]
+pub fn drops_in_vain(group: &BridgeGroup, config: &AgentConfig) -> Option<&'static str> {
+    let in_tc = config.validate == Validate::Drop && config.hook == Some(Hook::Tc);
+    let is_netdev = !matches!(&*group.datapath_type, "" | "system");
+    (in_tc && is_netdev).then_some(
+        "its datapath (netdev) takes frames before tc: invalid ones are counted as dropped and reach it \
+         all the same; use --datapath xdp",
+    )
+}
+
+/// At start somebody is there to read it; later `status` says it.
+pub fn warn_of_drops_in_vain(model: &Model, config: &AgentConfig) {
+    for group in &model.topology().groups {
+        if let Some(reason) = drops_in_vain(group, config) {
+            tracing::warn!(bridge = %group.bridge, reason, "invalid frames are not kept from a bridge");
+        }
+    }
 }

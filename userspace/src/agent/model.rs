@@ -171,15 +171,15 @@ impl Model {
             .collect()
     }
 
-    /// A bridge that has gateway routers and no uplink can be neither observed nor steered. It must
-    /// not keep the node's other bridges from it.
+    /// A bridge that has gateway routers and no uplink can be neither observed nor steered, nor can one
+    /// of a DPU that does not lead to its host. It must not keep the node's other bridges from it.
     ///
     /// # Errors
-    /// Names the first such bridge, where there is no other one.
-    pub fn check_uplinks(&self) -> Result<(), AgentError> {
-        let mut without = self.topology.skipped.iter().filter(|skipped| {
+    /// Names the first bridge without uplink, where there is no other one; a representor may come.
+    pub fn check_bridges(&self) -> Result<(), AgentError> {
+        let lacks_uplink = |reason: &SkipReason| {
             matches!(
-                skipped.reason,
+                reason,
                 SkipReason::NoUplink
                     | SkipReason::OnlyRepresentors(_)
                     | SkipReason::UplinkIsRepresentor(_)
@@ -188,20 +188,31 @@ impl Model {
                     | SkipReason::SeveralUplinks(_)
                     | SkipReason::BondedUplink(_)
             )
-        });
-        if !self.topology.groups.is_empty() {
-            for skipped in without {
+        };
+        let is_fatal = self.topology.groups.is_empty();
+        for skipped in &self.topology.skipped {
+            if lacks_uplink(&skipped.reason) && is_fatal {
+                return Err(AgentError::NoUplink {
+                    bridge: skipped.object.to_string(),
+                    reason: skipped.reason.clone(),
+                });
+            }
+            let is_bridges = matches!(skipped.reason, SkipReason::NoRepresentor(_));
+            if is_bridges || lacks_uplink(&skipped.reason) {
                 tracing::warn!(bridge = %skipped.object, reason = %skipped.reason, "bridge is left out");
             }
-            return Ok(());
         }
-        match without.next() {
-            Some(skipped) => Err(AgentError::NoUplink {
-                bridge: skipped.object.to_string(),
-                reason: skipped.reason.clone(),
-            }),
-            None => Ok(()),
+        for bridge in self.unknown_bridges() {
+            tracing::warn!(%bridge, "a representor is named for a bridge that is not there (--host-representor)");
         }
+        Ok(())
+    }
+
+    /// Bridges for which a representor of the host was named, and that are not there.
+    pub fn unknown_bridges(&self) -> impl Iterator<Item = &Arc<str>> {
+        let configured = self.dpu.iter();
+        let named = configured.flat_map(|dpu| dpu.representors.configured().bridges());
+        named.filter(|bridge| !self.rows.bridges.values().any(|it| it.name == **bridge))
     }
 }
 
@@ -251,11 +262,11 @@ mod tests {
     #[test]
     fn a_bridge_without_an_uplink_stops_the_agent_only_where_there_is_no_other_one() {
         let coral = Network::user_defined("coral", 6).on_uplink("br-up");
-        let alone = model(std::slice::from_ref(&coral)).check_uplinks();
+        let alone = model(std::slice::from_ref(&coral)).check_bridges();
         let message = alone.unwrap_err().to_string();
         assert!(message.starts_with("bridge br-up: "), "{message}");
         model(&[Network::default_network(), coral])
-            .check_uplinks()
+            .check_bridges()
             .unwrap();
     }
 }

@@ -49,6 +49,18 @@ pub struct NodeBindings {
     rows_stay: bool,
     steering: bool,
     ipv4_only: bool,
+    /// Without a source: the ports whose rows are withdrawn.
+    recorded: BTreeSet<Arc<str>>,
+    strangers: Strangers,
+}
+
+/// What becomes of rows at ports to which no earlier run has written, where no source is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strangers {
+    /// They are not looked at.
+    Ignored,
+    /// They stay, but where they would stop northd: their port is gone, or made anew.
+    Guarded,
 }
 
 /// What happens to nodes.
@@ -73,6 +85,8 @@ pub struct NodeBindingsStatus {
     pub warnings: Vec<String>,
     /// Whether rows of ours stay although the gate is off.
     pub keep_rows: bool,
+    /// Whether rows of an earlier run go, since no source is configured.
+    pub withdraws: bool,
     /// The lock of the one who writes static rows for this chassis.
     pub lock: LockState,
     /// The northbound rows.
@@ -108,7 +122,15 @@ impl NodeBindings {
             rows_stay: true,
             steering: false,
             ipv4_only: false,
+            recorded: BTreeSet::new(),
+            strangers: Strangers::Ignored,
         }
+    }
+
+    /// Without a source, what an earlier run wrote to these ports is withdrawn.
+    pub fn without_source(&mut self, recorded: BTreeSet<Arc<str>>, strangers: Strangers) {
+        self.recorded = recorded;
+        self.strangers = strangers;
     }
 
     /// Wants no binding of an IPv6 address, as on a DPU.
@@ -161,8 +183,7 @@ impl NodeBindings {
             }
         }
         if self.feed.is_none() {
-            // Whoever was never told of nodes has no rows but those that an earlier run recorded.
-            targets.retain(|target| remembered.contains(&target.port));
+            self.leave_strangers(&mut targets, &remembered);
         }
         self.targets = targets;
         let inventory = self.feed.as_ref().and_then(NodeFeed::inventory);
@@ -182,6 +203,22 @@ impl NodeBindings {
         self.choose(northd_version(rows).map(|version| &**version));
         self.draw_pins();
         self.carry_out();
+    }
+
+    /// Whoever was never told of nodes has no rows but those that an earlier run recorded.
+    fn leave_strangers(&self, targets: &mut Vec<Target>, remembered: &BTreeSet<Arc<str>>) {
+        if self.strangers == Strangers::Ignored {
+            targets.retain(|target| remembered.contains(&target.port));
+            return;
+        }
+        let is_stranger = |target: &&mut Target| !self.recorded.contains(&target.port);
+        for target in targets.iter_mut().filter(is_stranger) {
+            let would_stop_northd =
+                matches!(target.treatment, Treatment::Gone | Treatment::Recreated);
+            if !would_stop_northd {
+                target.treatment = Treatment::Paused;
+            }
+        }
     }
 
     fn choose(&mut self, version: Option<&str>) {
@@ -235,6 +272,15 @@ impl NodeBindings {
     fn carry_out(&mut self) {
         let mode = self.mode();
         let targets = self.targets.clone();
+        if self.feed.is_none() {
+            // What stays now is not ours for a later run either.
+            let paused = targets
+                .iter()
+                .filter(|it| it.treatment == Treatment::Paused);
+            let ports = paused.map(|it| Arc::clone(&it.port));
+            let strangers = ports.filter(|port| !self.recorded.contains(port));
+            self.rows.guard(strangers.collect());
+        }
         self.rows.plan(targets, self.wanted.as_ref(), mode);
     }
 
@@ -330,6 +376,7 @@ impl NodeBindings {
             strategy: self.strategy.as_ref().map(|(strategy, _)| *strategy),
             why: self.strategy.as_ref().map(|(_, why)| why.to_string()),
             keep_rows: self.config.keep_rows,
+            withdraws: self.feed.is_none() && !self.recorded.is_empty(),
             warnings: warnings.map(ToString::to_string).collect(),
             lock: self.rows.lock_state(),
             static_rows: self.rows.status(),

@@ -152,7 +152,10 @@ fn present(interfaces: &[Arc<str>], links: &LinkTable) -> BTreeMap<Arc<str>, Pol
 fn answer(Call { command, answer }: Call, host: &HostConfig, attachments: &Attachments) {
     let result = match command {
         Command::Status => {
-            let status = AgentStatus::observing(host.mode, attachments.status());
+            let mut datapath = attachments.status();
+            let wanted = interfaces(host).unwrap_or_default();
+            datapath.extend(attachments.absent(&wanted));
+            let status = AgentStatus::observing(host.mode, datapath);
             serde_json::to_value(status).map_err(|error| error.to_string())
         }
         Command::Nodes => Ok(serde_json::json!({})),

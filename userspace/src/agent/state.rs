@@ -14,7 +14,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ids::Mac, topology::Incumbents};
+use crate::{ids::Mac, plain_file, topology::Incumbents};
+
+/// Bytes; a thousand ports take some tens of thousands.
+const LIMIT: u64 = 64 << 20;
 
 /// The version that this agent writes. It reads 1 as well, which had neither `paused` nor `sources`.
 const FORMAT: u32 = 2;
@@ -141,7 +144,7 @@ impl StateFile {
     /// Where the file is there and cannot be read or is not ours.
     pub fn open(directory: &Path) -> Result<Self, StateError> {
         let path = directory.join("state.json");
-        let state = match fs::read(&path) {
+        let state = match plain_file::read(&path, LIMIT) {
             Ok(text) => read(&path, &text)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => State::default(),
             Err(source) => {
@@ -274,7 +277,14 @@ impl Shared {
             path: self.path.clone(),
             source,
         })?;
-        let mut file = fs::File::create(&temporary).map_err(error("create", &temporary))?;
+        // Whatever is in the way, such as a FIFO that would have us wait, is not written to.
+        match fs::remove_file(&temporary) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(error("remove", &temporary)(source));
+            }
+            _ => {}
+        }
+        let mut file = fs::File::create_new(&temporary).map_err(error("create", &temporary))?;
         file.write_all(&text).map_err(error("write", &temporary))?;
         file.sync_all().map_err(error("write", &temporary))?;
         fs::rename(&temporary, &self.path).map_err(error("replace", &self.path))

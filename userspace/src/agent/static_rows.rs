@@ -52,6 +52,8 @@ pub struct StaticRows {
     /// Why the state file could not be written last, and when to try again: until then only rows of
     /// ports that are gone are written.
     blocked: Option<(String, Instant)>,
+    /// Ports with rows that are not ours: later runs are not told of them.
+    guarded: BTreeSet<Arc<str>>,
     /// There may be ports to forget.
     may_forget: bool,
     /// Rows that cannot be read since the start.
@@ -80,6 +82,7 @@ impl StaticRows {
             connected: true,
             targeted: false,
             blocked: None,
+            guarded: BTreeSet::new(),
             may_forget: false,
             bad_rows: 0,
             tasks: JoinSet::new(),
@@ -94,6 +97,18 @@ impl StaticRows {
         } else {
             self.state.static_ports()
         }
+    }
+
+    /// Takes the ports that are watched for going alone.
+    pub fn guard(&mut self, ports: BTreeSet<Arc<str>>) {
+        self.guarded = ports;
+    }
+
+    /// The ports that later runs are told of.
+    fn kept(&self) -> BTreeSet<Arc<str>> {
+        let mut ports = self.machine.remembered();
+        ports.retain(|port| !self.guarded.contains(port));
+        ports
     }
 
     /// Takes the ports that matter, and what they should hold. The machine hears of new ports once the
@@ -207,8 +222,7 @@ impl StaticRows {
         if self.blocked.as_ref().is_some_and(|(_, until)| now < *until) {
             return false;
         }
-        let ports = self.machine.remembered();
-        if let Err(error) = self.state.set_static_ports(ports) {
+        if let Err(error) = self.state.set_static_ports(self.kept()) {
             let error = super::chain(&error);
             tracing::warn!(%error, "no static binding is written: its port could not be kept for later runs");
             self.blocked = Some((error, now + STATE_FILE_PAUSE));
@@ -224,7 +238,7 @@ impl StaticRows {
             return;
         }
         self.may_forget = false;
-        if let Err(error) = self.state.set_static_ports(self.machine.remembered()) {
+        if let Err(error) = self.state.set_static_ports(self.kept()) {
             tracing::warn!(error = %super::chain(&error), "ports without static bindings are not forgotten for later runs");
         }
     }

@@ -103,6 +103,8 @@ pub struct GroupStatus {
     pub steering_mark: Option<SteeringMark>,
     /// Why it is steered by headers though a mark is wanted.
     pub no_mark: Option<String>,
+    /// Why invalid frames reach the bridge though they are to be dropped.
+    pub no_drop: Option<&'static str>,
     /// The gateway router that sees neighbour traffic.
     pub source: String,
     /// The gateway routers that get copies of its bindings.
@@ -110,10 +112,15 @@ pub struct GroupStatus {
 }
 
 impl GroupStatus {
-    /// A group, with what it is steered by.
+    /// A group, with what it is steered by, and why nothing is dropped before it.
     #[must_use]
-    pub fn new(group: &BridgeGroup, mark: Result<Option<SteeringMark>, NoMark>) -> Self {
+    pub fn new(
+        group: &BridgeGroup,
+        mark: Result<Option<SteeringMark>, NoMark>,
+        no_drop: Option<&'static str>,
+    ) -> Self {
         Self {
+            no_drop,
             steering_mark: mark.as_ref().ok().copied().flatten(),
             no_mark: mark.err().map(|reason| reason.to_string()),
             bridge: group.bridge.to_string(),

@@ -38,6 +38,17 @@ Examples:
                    --disable-udn-arp-ndp-flood
       on a DPU: the host is behind pf0hpf instead of the bridge's own port")]
 pub struct AgentArgs {
+    /// What the agent is told
+    #[command(flatten)]
+    pub settings: AgentSettings,
+    /// Print what would be written, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// All that the agent is told, and `doctor` too.
+#[derive(Clone, Debug, clap::Args)]
+pub struct AgentSettings {
     /// What is on
     #[command(flatten)]
     pub gates: GateArgs,
@@ -54,9 +65,6 @@ pub struct AgentArgs {
     /// By what frames are steered
     #[command(flatten)]
     pub matching: MatchArgs,
-    /// Print what would be written, and write nothing
-    #[arg(long)]
-    pub dry_run: bool,
     /// Where the datapath attaches to the uplink
     #[arg(long, value_enum, value_name = "HOOK", default_value_t = HookArg::Tc, help_heading = "Datapath")]
     pub datapath: HookArg,
@@ -158,8 +166,12 @@ fn parse_mark(text: &str) -> Result<u32, String> {
     parsed.map_err(|error| format!("a 32-bit number, decimal or 0x…, is wanted: {error}"))
 }
 
-impl AgentArgs {
-    fn config(&self) -> anyhow::Result<AgentConfig> {
+impl AgentSettings {
+    /// The configuration.
+    ///
+    /// # Errors
+    /// Where flags cannot be read, or do not go together.
+    pub(super) fn config(&self) -> anyhow::Result<AgentConfig> {
         anyhow::ensure!(
             self.tag.is_none() || matches!(self.datapath, HookArg::Tc),
             "--tag needs --datapath tc: elsewhere frames have no mark"
@@ -210,7 +222,7 @@ impl AgentArgs {
 /// # Errors
 /// Where it cannot start, or had to give up.
 pub async fn run(args: &AgentArgs, output: &mut Output<'_>) -> anyhow::Result<Finding> {
-    let config = args.config()?;
+    let config = args.settings.config()?;
     if args.dry_run {
         return dry_run::dry_run(&config, output).await;
     }

@@ -40,7 +40,8 @@ Examples:
   neighsteer cleanup --keep-rows
   neighsteer cleanup --output json")]
 pub struct CleanupArgs {
-    /// Leave the static bindings of node IPs: they never age
+    /// Leave the static bindings of node IPs: they never age. Before OVN 25.03 one that is left for a
+    /// deleted router port stops northd
     #[arg(long)]
     pub keep_rows: bool,
     /// A masquerade subnet of the gateway, of now or of former times, whose static rows are not ours;
@@ -64,6 +65,8 @@ struct Report {
     bridges: Vec<BridgeReport>,
     detached: Vec<String>,
     static_bindings_deleted: usize,
+    /// Left by `--keep-rows`.
+    static_bindings_kept: usize,
     /// Why static bindings were not looked for.
     static_bindings_unknown: Option<String>,
     errors: Vec<String>,
@@ -93,9 +96,7 @@ pub async fn run(args: &CleanupArgs, output: &mut Output<'_>) -> anyhow::Result<
         report.errors.push(crate::agent::chain(error.as_ref()));
     }
     detach_all(args, &mut report);
-    if args.keep_rows {
-        report.static_bindings_unknown = Some("--keep-rows leaves them".to_owned());
-    } else if has_switch {
+    if has_switch {
         static_rows::clean(args, &mut report).await;
     }
     match output.format {
@@ -245,12 +246,20 @@ fn print(report: &Report, output: &mut Output<'_>) -> anyhow::Result<()> {
             report.static_bindings_deleted
         ))?;
     }
+    if report.static_bindings_kept > 0 {
+        output.line(format_args!(
+            "{} static bindings kept, which nobody looks after from now on: where a router port goes that \
+             has some, northd before OVN 25.03 stops until `neighsteer cleanup` has deleted them",
+            report.static_bindings_kept
+        ))?;
+    }
     if let Some(reason) = &report.static_bindings_unknown {
         output.line(format_args!(
             "static bindings were not looked for: {reason}"
         ))?;
     }
-    let nothing = report.bridges.is_empty() && report.detached.is_empty();
+    let nothing =
+        report.bridges.is_empty() && report.detached.is_empty() && report.static_bindings_kept == 0;
     if nothing && report.static_bindings_deleted == 0 && report.errors.is_empty() {
         output.line(match report.static_bindings_unknown {
             Some(_) => "nothing else of ours was on this node",

@@ -3,30 +3,24 @@
 mod bridges;
 mod nodes;
 mod report;
+mod running;
 mod system;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
-
-use self::report::Report;
+use self::{bridges::Asked, report::Report};
 use super::{
-    agent::HookArg,
-    connection::{BpffsArgs, ConnectionArgs, StateArgs},
-    gates::GateArgs,
+    agent::AgentSettings,
     live,
-    matching::MatchArgs,
-    nodes::NodeArgs,
     output::{Finding, Output},
 };
 use crate::{
     agent::{
-        Connection, HostConfig, NodeMode, chain,
-        control::{Command, ControlError, request},
-        model::Model,
-        observed_interfaces,
+        AgentConfig, Connection, HostConfig, NodeMode, chain, model::Model, observed_interfaces,
+        static_rows::orphans::orphaned_ports,
     },
     openflow::unixctl::UnixCtl,
+    plan::GateError,
     plan::Gates,
 };
 
@@ -46,25 +40,7 @@ Examples:
 pub struct DoctorArgs {
     /// As the agent is told
     #[command(flatten)]
-    pub gates: GateArgs,
-    /// By what frames are steered
-    #[command(flatten)]
-    pub matching: MatchArgs,
-    /// Where the datapath attaches to the uplink
-    #[arg(long, value_enum, value_name = "HOOK", default_value_t = HookArg::Tc, help_heading = "Datapath")]
-    pub datapath: HookArg,
-    /// What is known of nodes
-    #[command(flatten)]
-    pub nodes: NodeArgs,
-    /// Where things are
-    #[command(flatten)]
-    pub connection: ConnectionArgs,
-    /// Where the running agent is asked
-    #[command(flatten)]
-    pub state: StateArgs,
-    /// Where the pins are
-    #[command(flatten)]
-    pub bpffs: BpffsArgs,
+    pub settings: AgentSettings,
 }
 
 /// Checks everything, whatever the one before came to; [`Finding::Found`] where there is an error.
@@ -72,19 +48,27 @@ pub struct DoctorArgs {
 /// # Errors
 /// Where the arguments cannot be read, or the output cannot be written.
 pub async fn run(args: &DoctorArgs, output: &mut Output<'_>) -> anyhow::Result<Finding> {
-    let connection = args.connection.parse(live::PATIENCE)?;
+    let settings = &args.settings;
+    let connection = settings.connection.parse(live::PATIENCE)?;
     let mut report = Report::default();
-    let gates = args.gates.read();
+    let gates = settings.gates.read();
     mode(&mut report, &connection.host, gates);
-    system::check(&mut report, &args.bpffs.bpffs, args.datapath);
+    let config = config(&mut report, settings, &connection.host, gates);
+    system::check(&mut report, &settings.bpffs.bpffs, settings.datapath);
+    let directory = &settings.state.state_dir;
+    let agent = running::ask(directory).await;
     if connection.host.mode == NodeMode::DpuHost {
         interfaces(&mut report, &connection.host);
     } else {
-        let steering = gates.is_ok_and(Gates::steering);
-        let model = node(&mut report, args, &connection, steering).await;
-        nodes::check(&mut report, &args.nodes.config(), model.as_ref()).await;
+        let asked = Asked {
+            steering: running::steers(&agent, directory, gates.is_ok_and(Gates::steering)),
+            is_running: agent.is_ok(),
+            install: settings.flows,
+        };
+        let model = node(&mut report, config.as_ref(), &connection, asked).await;
+        nodes::check(&mut report, &settings.nodes.config(), model.as_ref()).await;
     }
-    agent(&mut report, args, connection.host.mode).await;
+    running::check(&mut report, &agent, settings, gates);
     let found = report.has_errors();
     report.print(output)?;
     Ok(if found {
@@ -94,8 +78,26 @@ pub async fn run(args: &DoctorArgs, output: &mut Output<'_>) -> anyhow::Result<F
     })
 }
 
+/// What the flags say together, once the gates are not what is wrong.
+fn config(
+    report: &mut Report,
+    settings: &AgentSettings,
+    host: &HostConfig,
+    gates: Result<Gates, GateError>,
+) -> Option<AgentConfig> {
+    host.mode.check(gates.ok()?).ok()?;
+    match settings.config() {
+        Ok(config) => Some(config),
+        Err(error) => {
+            let advice = "the agent refuses to start with these flags: change them";
+            report.error("flags", format!("{error:#}"), advice);
+            None
+        }
+    }
+}
+
 /// What the mode does not do, and gates that do not go with it.
-fn mode(report: &mut Report, host: &HostConfig, gates: Result<Gates, crate::plan::GateError>) {
+fn mode(report: &mut Report, host: &HostConfig, gates: Result<Gates, GateError>) {
     let mode = host.mode;
     match gates {
         Err(error) => report.error("gates", error, "turn on both or neither"),
@@ -143,9 +145,9 @@ fn interfaces(report: &mut Report, host: &HostConfig) {
 /// Databases, the switch, and what they say.
 async fn node(
     report: &mut Report,
-    args: &DoctorArgs,
+    config: Option<&AgentConfig>,
     connection: &Connection,
-    steering: bool,
+    asked: Asked,
 ) -> Option<Model> {
     let run_directory = &connection.ovs_run_directory;
     let control = match UnixCtl::of_vswitchd(run_directory) {
@@ -160,26 +162,35 @@ async fn node(
     };
     match control {
         Ok(version) => report.ok("ovs-vswitchd", format!("answers: {}", version.trim())),
-        Err(error) => report.error(
+        Err(error) => report.unreached(
             "ovs-vswitchd",
             chain(&error),
             "start Open vSwitch, or name its run directory by --ovs-rundir",
         ),
     }
     let model = databases(report, connection).await?;
-    bridges::check(report, &model, connection, steering).await;
-    bridges::marks(report, &model, args.matching.mark(), args.datapath);
+    orphans(report, connection).await;
+    bridges::check(report, &model, connection, asked).await;
+    if let Some(config) = config {
+        bridges::tc(report, &model, config);
+    }
     Some(model)
 }
 
 /// Each database by itself, so that the one at fault is named.
 async fn databases(report: &mut Report, connection: &Connection) -> Option<Model> {
     let said = |error: anyhow::Error| chain(error.as_ref());
+    let unseen = |report: &mut Report, database, other| {
+        let found = format!("not looked at, since {other} does not answer");
+        report.warn(database, found, format!("mend {other} first"));
+    };
     match live::switch_model(connection).await {
         Ok(_) => report.ok("Open_vSwitch", "answers"),
         Err(error) => {
             let advice = "start ovsdb-server, or name it by --ovs-db";
-            report.error("Open_vSwitch", said(error), advice);
+            report.unreached("Open_vSwitch", said(error), advice);
+            unseen(report, "OVN_Northbound", "Open_vSwitch");
+            unseen(report, "OVN_Southbound", "Open_vSwitch");
             return None;
         }
     }
@@ -187,7 +198,8 @@ async fn databases(report: &mut Report, connection: &Connection) -> Option<Model
         Ok(_) => report.ok("OVN_Northbound", "answers"),
         Err(error) => {
             let advice = "name this zone's northbound database by --ovn-nb";
-            report.error("OVN_Northbound", said(error), advice);
+            report.unreached("OVN_Northbound", said(error), advice);
+            unseen(report, "OVN_Southbound", "OVN_Northbound");
             return None;
         }
     }
@@ -198,38 +210,30 @@ async fn databases(report: &mut Report, connection: &Connection) -> Option<Model
         }
         Err(error) => {
             let advice = "name this zone's southbound database by --ovn-sb";
-            report.error("OVN_Southbound", said(error), advice);
+            report.unreached("OVN_Southbound", said(error), advice);
             None
         }
     }
 }
 
-/// Whether an agent runs, and in the mode that was asked about.
-async fn agent(report: &mut Report, args: &DoctorArgs, mode: NodeMode) {
-    let directory: &Path = &args.state.state_dir;
-    match request(directory, Command::Status).await {
-        Ok(status) => {
-            let said = status.get("mode").and_then(serde_json::Value::as_str);
-            match said {
-                Some(said) if said != mode.word() => report.warn(
-                    "agent",
-                    format!("it runs in mode {said}"),
-                    format!("ask with --mode {said}"),
-                ),
-                _ => report.ok("agent", "it runs; `neighsteer status` says how it stands"),
+/// Static rows that stop an older northd.
+async fn orphans(report: &mut Report, connection: &Connection) {
+    match orphaned_ports(connection).await {
+        Ok(ports) => {
+            if let Some(first) = ports.first() {
+                let found = format!(
+                    "{} router ports that are gone still have some, such as {first}: northd before OVN \
+                     25.03 does nothing more until they are deleted",
+                    ports.len()
+                );
+                let advice = "start the agent with --nodes, or run `neighsteer cleanup`";
+                report.error("static bindings", found, advice);
             }
         }
-        Err(error @ ControlError::Connect { .. }) => {
-            report.warn("agent", chain(&error), "start `neighsteer agent`");
-        }
-        Err(error @ ControlError::Denied { .. }) => {
-            report.warn("agent", chain(&error), "ask as another user");
-        }
-        Err(error) => report.error(
-            "agent",
+        Err(error) => report.warn(
+            "static bindings",
             chain(&error),
-            "something listens there and does not answer as an agent does: look at its log, and start it \
-             again",
+            "look at the northbound database",
         ),
     }
 }

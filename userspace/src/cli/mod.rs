@@ -92,7 +92,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the daemon: observe, and with both gates on steer and mirror
-    Agent(agent::AgentArgs),
+    Agent(Box<agent::AgentArgs>),
     /// Show how the running agent stands
     Status(status::StatusArgs),
     /// Take our flows, flags and entries off and mirror nothing, until `resume`; counting goes on
@@ -249,7 +249,13 @@ fn run(cli: Cli, stdout: &mut (dyn std::io::Write + Send)) -> anyhow::Result<Fin
             runtime()?.block_on(watch::run(&args, &mut output))
         }
         Command::Bindings(args) => runtime()?.block_on(show_bindings(&args, &mut output)),
-        Command::Doctor(args) => runtime()?.block_on(doctor::run(&args, &mut output)),
+        Command::Doctor(args) => {
+            let runtime = runtime()?;
+            let result = runtime.block_on(doctor::run(&args, &mut output));
+            // Nor a credential plugin that hangs.
+            runtime.shutdown_timeout(SHUTDOWN);
+            result
+        }
         Command::Cleanup(args) => runtime()?.block_on(cleanup::run(&args, &mut output)),
         Command::Flows(args) => runtime()?.block_on(async {
             let connection = args.connection.parse(live::PATIENCE)?;

@@ -97,7 +97,12 @@ fn report(answer: &Value, status: &Value) -> Report {
     let paused = is(answer, "paused");
     let northbound = status.pointer("/databases/OVN_Northbound");
     let lost = northbound.filter(|it| it.get("connected") == Some(&Value::Bool(false)));
-    let kept = status.pointer("/nodes/keep_rows") == Some(&Value::Bool(true));
+    let is_true = |path| status.pointer(path) == Some(&Value::Bool(true));
+    let has_source = status
+        .pointer("/nodes/source")
+        .is_some_and(|it| !it.is_null());
+    // Rows that are nobody's known to the agent stay, too.
+    let kept = is_true("/nodes/keep_rows") || !(has_source || is_true("/nodes/withdraws"));
     let ours = status.pointer("/nodes/static_rows/ours");
     Report {
         paused,
@@ -120,7 +125,11 @@ fn describe(report: &Report) -> String {
         (false, false) => "not paused",
     };
     if !report.settled {
-        return format!("{state}; a bridge has not followed yet, see `neighsteer status`");
+        let state = if report.paused { "paused" } else { "resumed" };
+        return format!(
+            "{state}, but a bridge has not followed yet and has other flows than it should, see \
+             `neighsteer status`"
+        );
     }
     match (report.static_bindings_left, &report.northbound_error) {
         (0, _) => state.to_owned(),
@@ -142,7 +151,7 @@ mod tests {
     #[test]
     fn rows_that_stay_because_the_northbound_database_is_away_are_said() {
         let status = |connected: bool, ours: u64| {
-            json!({"settled": true, "nodes": {"static_rows": {"ours": ours}},
+            json!({"settled": true, "nodes": {"source": {}, "static_rows": {"ours": ours}},
                 "databases": {"OVN_Northbound": {"connected": connected, "last_error": "refused"}}})
         };
         let paused = json!({"paused": true, "changed": true});

@@ -81,7 +81,8 @@ fn is_true(value: &serde_json::Value, key: &str) -> bool {
     value.get(key).and_then(serde_json::Value::as_bool) == Some(true)
 }
 
-fn problems(status: &serde_json::Value) -> Vec<String> {
+/// What is not as it should be.
+pub(super) fn problems(status: &serde_json::Value) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, database) in
         objects(status, "databases").filter(|(_, database)| is_false(database, "connected"))
@@ -122,6 +123,9 @@ fn problems(status: &serde_json::Value) -> Vec<String> {
                 text(group, "bridge")
             ));
         }
+        if let Some(reason) = group.get("no_drop").and_then(serde_json::Value::as_str) {
+            problems.push(format!("bridge {}: {reason}", text(group, "bridge")));
+        }
     }
     let steers = !is_false(status, "steering_gate") && !is_true(status, "paused");
     if steers && objects(status, "groups").next().is_none() {
@@ -154,12 +158,21 @@ fn problems(status: &serde_json::Value) -> Vec<String> {
     problems
 }
 
+/// Whether there are bridges, and all of them are left to others.
+fn is_left_to_others(status: &serde_json::Value) -> bool {
+    let mut bridges = objects(status, "steering").map(|(_, it)| is_true(it, "standing_down"));
+    bridges
+        .next()
+        .is_some_and(|first| first && bridges.all(|it| it))
+}
+
 fn doing(status: &serde_json::Value) -> &'static str {
     match (is_false(status, "steering_gate"), is_true(status, "paused")) {
         (true, false) => "observing",
         (true, true) => "observing; paused by hand besides (`neighsteer resume` ends that)",
         (false, true) => "paused by hand (`neighsteer resume` ends that)",
         (false, false) if objects(status, "groups").next().is_none() => "nothing to steer",
+        (false, false) if is_left_to_others(status) => "leaving every bridge to others",
         (false, false) => "steering and mirroring",
     }
 }

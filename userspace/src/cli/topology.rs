@@ -85,7 +85,8 @@ pub async fn run(args: &TopologyArgs, output: &mut Output<'_>) -> anyhow::Result
     }
     print(topology, output.writer)?;
     if let Some(NodeIps { strategy, why }) = node_ips {
-        output.line(format_args!("\nnode IPs: {strategy} bindings, since {why}"))?;
+        output.line("")?;
+        output.line(format_args!("node IPs: {strategy} bindings, since {why}"))?;
     }
     Ok(Finding::Clean)
 }

@@ -96,7 +96,9 @@ fn dpu_host(annotation: Option<&Value>, problems: &mut Vec<Problem>) -> Option<P
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
         Err(error) => {
-            let problem = format!("{} is no JSON: {error}", shorten(text));
+            let text = shorten(text);
+            let problem =
+                format!("{text} is no JSON such as {{\"ipv4\":\"172.18.0.3/16\"}}: {error}");
             problems.push(unreadable(DPU_HOST, problem));
             return None;
         }

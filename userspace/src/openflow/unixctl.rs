@@ -22,11 +22,13 @@ use tokio::{
 pub use error::UnixCtlError;
 pub use fdb::{FdbEntry, FdbPort, ParseFdbError};
 
-use crate::ids::Mac;
+use crate::{ids::Mac, plain_file};
 
 /// A reply larger than this (bytes) is refused: the longest that was measured is a trace of some
 /// 4,000 lookups, below 1 MiB.
 const REPLY_LIMIT: usize = 64 << 20;
+/// A number and the end of its line are shorter, bytes.
+const PID_LIMIT: u64 = 64;
 
 /// Where a daemon's control socket is, and how long one command may take.
 #[derive(Clone, Debug)]
@@ -79,7 +81,7 @@ impl UnixCtl {
     /// Where the pid file cannot be read or holds no number.
     pub fn of_vswitchd(rundir: &Path) -> Result<Self, UnixCtlError> {
         let path = rundir.join("ovs-vswitchd.pid");
-        let content = match read_plain_file(&path) {
+        let content = match plain_file::read_text(&path, PID_LIMIT) {
             Ok(content) => content,
             Err(source) => return Err(UnixCtlError::PidFile { path, source }),
         };
@@ -154,14 +156,6 @@ impl UnixCtl {
     pub async fn call(&self, command: &str, arguments: &[&str]) -> Result<String, UnixCtlError> {
         self.connect().await?.call(command, arguments).await
     }
-}
-
-/// Whoever opens a FIFO would wait for its writer.
-fn read_plain_file(path: &Path) -> io::Result<String> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no plain file"));
-    }
-    std::fs::read_to_string(path)
 }
 
 impl UnixCtlSession {

@@ -108,6 +108,11 @@ impl Representors {
         self.readings.remove(interface);
     }
 
+    /// Forgets those that are no port of a switch as far as could be told.
+    pub fn forget_what_told_nothing(&mut self) {
+        self.readings.retain(|_, it| matches!(it, Ok(Some(_))));
+    }
+
     /// Forgets all interfaces but these.
     pub fn retain(&mut self, is_there: impl Fn(&Arc<str>) -> bool) {
         self.readings.retain(|name, _| is_there(name));

@@ -61,6 +61,11 @@ impl Configured {
         named.or_else(|| self.default.as_ref().filter(|_| is_default))
     }
 
+    /// The bridges that were named.
+    pub fn bridges(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.by_bridge.keys()
+    }
+
     /// Every interface that was named.
     pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.default.iter().chain(self.by_bridge.values())

@@ -39,6 +39,15 @@ pub enum SourceError {
     /// What a pod is given is not there, or incomplete.
     #[error("this is no pod with a service account, and no kubeconfig was given")]
     InCluster(#[source] Box<InClusterError>),
+    /// The kubeconfig is no file of a kubeconfig's kind.
+    #[error("cannot read the kubeconfig {}", path.display())]
+    KubeconfigFile {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
     /// The kubeconfig cannot be read, or lacks what is needed.
     #[error("kubeconfig {} does not lead to an API server", path.display())]
     Kubeconfig {

@@ -6,6 +6,7 @@ use super::Driver;
 use crate::agent::{
     chain,
     control::Command,
+    marking::drops_in_vain,
     mirroring::Mirrors,
     node_bindings::{BridgeNodes, NodeBindings},
     status::{AgentStatus, GroupStatus},
@@ -60,7 +61,10 @@ impl Driver {
             groups: topology
                 .groups
                 .iter()
-                .map(|group| GroupStatus::new(group, self.mark_for(group)))
+                .map(|group| {
+                    let no_drop = drops_in_vain(group, &self.config);
+                    GroupStatus::new(group, self.mark_for(group), no_drop)
+                })
                 .collect(),
             skipped: topology.skipped.clone(),
             datapath: self.attachments.status(),

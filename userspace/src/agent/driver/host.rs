@@ -12,6 +12,7 @@ use crate::{
         node_bindings::NodeBindings,
     },
     datapath::netlink::{LinkWatch, LinkWatchEnded},
+    topology::{SkipReason, Skipped},
 };
 
 /// What is known of the host, and the news of interfaces.
@@ -66,11 +67,14 @@ impl Driver {
 
     /// Reads sysfs again where it made no sense: no interface need come or go for it to.
     pub(super) fn look_at_host_again(&mut self) {
-        let host = self
-            .host
-            .as_mut()
-            .filter(|it| it.side.is_to_be_read_again());
-        if host.is_some() && rebuild(&mut self.model, host) {
+        let lacks_host = |it: &Skipped| matches!(it.reason, SkipReason::NoRepresentor(_));
+        let is_left_out = self.model.topology().skipped.iter().any(lacks_host);
+        let Some(host) = &mut self.host else { return };
+        if is_left_out {
+            host.side.forget_what_told_nothing();
+        }
+        let is_due = is_left_out || host.side.is_to_be_read_again();
+        if is_due && rebuild(&mut self.model, Some(host)) {
             self.groups_changed();
         }
     }

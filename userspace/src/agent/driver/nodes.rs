@@ -1,6 +1,6 @@
 //! What the driver makes of configuration and nodes.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     agent::{
@@ -10,7 +10,7 @@ use crate::{
         database_locks::lock_name,
         databases::Databases,
         mode::NodeMode,
-        node_bindings::NodeBindings,
+        node_bindings::{NodeBindings, Strangers},
         state::StateFile,
         static_rows::{StaticRows, orphans::orphaned_ports},
     },
@@ -19,23 +19,40 @@ use crate::{
     topology::BridgeGroup,
 };
 
+/// Whether rows of ports that go are deleted whosesoever they are: they would stop northd before
+/// OVN 25.03, and the state file, which says which are ours, does not outlive a reboot.
+const fn is_on_guard(config: &AgentConfig) -> bool {
+    config.gates.steering() || config.nodes.keep_rows
+}
+
+/// Whether static rows are looked at at all; `recorded` are the ports to which an earlier run wrote.
+pub(super) fn minds_static_rows(config: &AgentConfig, recorded: &BTreeSet<Arc<str>>) -> bool {
+    config.nodes.source.is_some() || !recorded.is_empty() || is_on_guard(config)
+}
+
 /// What a source of nodes and the state file ask for.
 pub(super) fn node_bindings(
     config: &AgentConfig,
     databases: &Databases,
     state: &StateFile,
     clock: Clock,
+    recorded: BTreeSet<Arc<str>>,
 ) -> Result<Option<NodeBindings>, AgentError> {
-    let source = config.nodes.source.clone();
-    if source.is_none() && state.static_ports().is_empty() {
+    if !minds_static_rows(config, &state.static_ports()) {
         return Ok(None);
     }
+    let source = config.nodes.source.clone();
     let feed = source.map(sources::start).transpose()?;
     let client = databases.northbound.client.clone();
     let lock = client.lock(lock_name("static", &databases.chassis))?;
     let settings = config.nodes.settings.clone();
     let rows = StaticRows::new(client, clock, settings, lock, state.clone());
-    let bindings = NodeBindings::new(config.nodes.clone(), feed, rows);
+    let strangers = match is_on_guard(config) {
+        true => Strangers::Guarded,
+        false => Strangers::Ignored,
+    };
+    let mut bindings = NodeBindings::new(config.nodes.clone(), feed, rows);
+    bindings.without_source(recorded, strangers);
     let is_dpu = config.connection.host.mode == NodeMode::Dpu;
     Ok(Some(bindings.ipv4_only(is_dpu)))
 }

@@ -16,6 +16,7 @@ use crate::{
     mirror::{GroupMembers, RowWrite, recompute},
     openflow::{NativeSwitch, Switch as _},
     plan::{self, BridgePlan},
+    topology::{SkipReason, Skipped},
 };
 
 /// What the agent would write.
@@ -27,6 +28,8 @@ struct DryRun {
     bindings: Vec<DryRunBinding>,
     /// What is done about node IPs; `None` = nothing is known of nodes.
     nodes: Option<PlannedNodes>,
+    /// Bridges, routers and ports that take no part.
+    left_out: Vec<Skipped>,
 }
 
 #[derive(Debug, Serialize)]
@@ -69,7 +72,7 @@ pub(super) async fn dry_run(
     let mut model = live::model(&config.connection).await?;
     model.remember(state.sources());
     model.rebuild();
-    model.check_uplinks()?;
+    model.check_bridges()?;
     let paused = state.paused();
     let switch = NativeSwitch::new(&config.connection.ovs_run_directory);
     agent::managed::refuse_managed(&model, config, &switch).await?;
@@ -79,6 +82,7 @@ pub(super) async fn dry_run(
         false => model.desired(config.gates, config.install, config.steering_mark),
     };
     let mut report = DryRun {
+        left_out: model.topology().skipped.clone(),
         paused,
         attach: Vec::new(),
         bridges: Vec::new(),
@@ -146,6 +150,7 @@ fn on_host(config: &AgentConfig, output: &mut Output<'_>) -> anyhow::Result<Find
         None => Vec::new(),
     };
     let report = DryRun {
+        left_out: Vec::new(),
         paused: false,
         attach: interfaces.iter().map(ToString::to_string).collect(),
         bridges: Vec::new(),
@@ -229,6 +234,11 @@ fn print(report: &DryRun, output: &mut Output<'_>) -> anyhow::Result<()> {
             "{}: {} {} of {}",
             binding.bridge, binding.change, binding.ip, binding.logical_port
         ))?;
+    }
+    for Skipped { object, reason } in &report.left_out {
+        if !matches!(reason, SkipReason::OtherChassis(_)) {
+            output.line(format_args!("{object} takes no part: {reason}"))?;
+        }
     }
     for line in report.nodes.iter().flat_map(PlannedNodes::lines) {
         output.line(line)?;

@@ -12,7 +12,7 @@ use crate::{
         static_rows::{orphans::orphaned_ports, transactions::operation},
     },
     cli::live,
-    statics::{Masquerade, Mode, recompute, targets},
+    statics::{Masquerade, Mode, Target, recompute, targets},
 };
 
 /// Rows deleted in one transaction.
@@ -24,9 +24,13 @@ pub(super) async fn clean(args: &CleanupArgs, report: &mut Report) {
     let state = StateFile::open(&args.state.state_dir).ok();
     let recorded = state.as_ref().map(StateFile::static_ports);
     match delete(args, recorded.clone().unwrap_or_default()).await {
-        Ok(deleted) => {
+        Ok((deleted, kept)) => {
             report.static_bindings_deleted = deleted;
-            let forgotten = state.map(|state| state.set_static_ports([].into()));
+            report.static_bindings_kept = kept;
+            // Those that are kept are an agent's again that is started later.
+            let forgotten = state
+                .filter(|_| kept == 0)
+                .map(|state| state.set_static_ports([].into()));
             if let Some(Err(error)) = forgotten {
                 report.errors.push(chain(&error));
             }
@@ -38,17 +42,28 @@ pub(super) async fn clean(args: &CleanupArgs, report: &mut Report) {
     }
 }
 
-async fn delete(args: &CleanupArgs, recorded: BTreeSet<Arc<str>>) -> anyhow::Result<usize> {
+/// How many were deleted, and how many kept.
+async fn delete(
+    args: &CleanupArgs,
+    recorded: BTreeSet<Arc<str>>,
+) -> anyhow::Result<(usize, usize)> {
     let connection = args.connection.parse(live::PATIENCE)?;
     let model = live::northbound_model(&connection).await?;
     let mut known = orphaned_ports(&connection).await?;
     known.extend(recorded);
-    let targets = targets(model.rows(), model.topology(), &known);
+    let mut targets = targets(model.rows(), model.topology(), &known);
     let rows = live::static_rows(&connection, &targets).await?;
     let masquerade = Masquerade::new(args.masquerade_subnet.iter().copied());
-    let deletions = recompute(&rows, &targets, None, Mode::Withdraw, &masquerade);
+    let deletions =
+        |targets: &[Target]| recompute(&rows, targets, None, Mode::Withdraw, &masquerade);
+    let all = deletions(&targets).len();
+    if args.keep_rows {
+        targets.iter_mut().for_each(Target::leave_alone);
+    }
+    let deletions = deletions(&targets);
+    let kept = all - deletions.len();
     if deletions.is_empty() {
-        return Ok(0);
+        return Ok((0, kept));
     }
     let database = live::Writer::to_northbound(&connection).await?;
     for chunk in deletions.chunks(CHUNK) {
@@ -56,5 +71,5 @@ async fn delete(args: &CleanupArgs, recorded: BTreeSet<Arc<str>>) -> anyhow::Res
         let deleted = database.transact(&operations).await;
         deleted.context("static bindings of node IPs could not be deleted")?;
     }
-    Ok(deletions.len())
+    Ok((deletions.len(), kept))
 }

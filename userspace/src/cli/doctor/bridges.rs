@@ -2,19 +2,33 @@
 
 use super::report::Report;
 use crate::{
-    agent::{Connection, NodeMode, chain, model::Model},
+    agent::{
+        AgentConfig, Connection, NodeMode, chain,
+        marking::{Marks, drops_in_vain},
+        model::Model,
+    },
     audit,
-    cli::agent::HookArg,
     openflow::{InstalledFlow, NativeSwitch, Switch as _},
-    plan::{COOKIE, Gates, Install, SteeringMark, foreign_gate, manager_flows, plan},
+    plan::{COOKIE, Gates, Install, foreign_gate, manager_flows, plan},
     topology::{BridgeGroup, HostEndpoint},
 };
+
+/// What bridges should be like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    /// Whether they are to be steered now.
+    pub(super) steering: bool,
+    /// Whether an agent runs.
+    pub(super) is_running: bool,
+    /// Which flows there are.
+    pub(super) install: Install,
+}
 
 pub(super) async fn check(
     report: &mut Report,
     model: &Model,
     connection: &Connection,
-    steering: bool,
+    asked: Asked,
 ) {
     let topology = model.topology();
     for left_out in audit::left_out(topology, model.rows()) {
@@ -31,12 +45,19 @@ pub(super) async fn check(
             "`neighsteer topology` says what was left out",
         );
     }
+    for bridge in model.unknown_bridges() {
+        report.error(
+            format!("bridge {bridge}"),
+            "a representor is named for it, and it is not there",
+            "correct --host-representor",
+        );
+    }
     let switch = NativeSwitch::new(&connection.ovs_run_directory);
     for group in &topology.groups {
         describe(report, group, connection.host.mode);
         let check = format!("steering on {}", group.bridge);
         match switch.dump_flows(&group.bridge, None).await {
-            Ok(flows) => owner(report, &check, group, &flows, steering),
+            Ok(flows) => owner(report, &check, group, &flows, asked),
             Err(error) => report.error(
                 &check,
                 chain(&error),
@@ -46,26 +67,18 @@ pub(super) async fn check(
     }
 }
 
-/// Whether frames of each bridge can be steered by mark, where that is wanted.
-pub(super) fn marks(
-    report: &mut Report,
-    model: &Model,
-    mark: Option<SteeringMark>,
-    datapath: HookArg,
-) {
-    if mark.is_some() && !matches!(datapath, HookArg::Tc) {
-        report.error(
-            "steering by mark",
-            "--match mark needs --datapath tc, which gives frames the mark",
-            "use `--match header`, or `--datapath tc`",
-        );
-    }
+/// What tc cannot do for a bridge, of what is wanted.
+pub(super) fn tc(report: &mut Report, model: &Model, config: &AgentConfig) {
     for group in &model.topology().groups {
         let check = format!("steering by mark on {}", group.bridge);
-        match model.mark_for(group, mark) {
+        match Marks::of(config, false).of_group(model, group) {
             Ok(None) => {}
             Ok(Some(mark)) => report.ok(check, format!("possible: {mark}")),
             Err(reason) => report.error(check, reason, "use `--match header`"),
+        }
+        if let Some(reason) = drops_in_vain(group, config) {
+            let check = format!("dropping on {}", group.bridge);
+            report.error(check, reason, "use --datapath xdp, or --validate count");
         }
     }
 }
@@ -85,6 +98,16 @@ fn describe(report: &mut Report, group: &BridgeGroup, mode: NodeMode) {
             group.followers.len()
         ),
     );
+    let interfaces = std::iter::once(&group.uplink.name).chain(group.host.representor());
+    for interface in interfaces {
+        if nix::net::if_::if_nametoindex(&**interface).is_err() {
+            report.warn(
+                format!("bridge {}", group.bridge),
+                format!("there is no interface {interface} in this network namespace: no program can be attached to it"),
+                "bring it back, or run this where Open vSwitch has its interfaces",
+            );
+        }
+    }
     if !group.ipv4 && mode == NodeMode::Dpu {
         report.error(
             format!("bridge {}", group.bridge),
@@ -100,8 +123,9 @@ pub(super) fn owner(
     check: &str,
     group: &BridgeGroup,
     flows: &[InstalledFlow],
-    steering: bool,
+    asked: Asked,
 ) {
+    let steering = asked.steering;
     let Ok(gates) = Gates::new(true, true) else {
         return;
     };
@@ -125,13 +149,19 @@ pub(super) fn owner(
         report.warn(
             check,
             format!("no flow of ours{manager}"),
-            "nothing before the agent has started; then look at `neighsteer status`",
+            match asked.is_running {
+                true => "look at `neighsteer status` and at the agent's log",
+                false => "start the agent; then look at `neighsteer status`",
+            },
         );
-    } else if ours > 0 && !steering {
+    } else if ours > 0 && !steering && asked.install == Install::Overlay {
         report.warn(
             check,
-            format!("{ours} flows of ours, and the gate is off{manager}"),
-            "start the agent, which takes them off, or run `neighsteer cleanup`",
+            format!("{ours} flows of ours, and the gate is off or paused{manager}"),
+            match asked.is_running {
+                true => "with `--flows complete` these are today's flows: ask with it, too; else look at `neighsteer status`",
+                false => "start the agent, which takes them off, or run `neighsteer cleanup`",
+            },
         );
     } else {
         report.ok(check, format!("{ours} flows of ours{manager}"));

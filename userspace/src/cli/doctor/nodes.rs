@@ -2,9 +2,10 @@
 
 use super::report::Report;
 use crate::{
-    agent::{NodeConfig, model::Model},
+    agent::{NodeConfig, chain, model::Model},
     cli::nodes::inventory,
-    statics::{OwnNode, wanted},
+    sources::SourceConfig,
+    statics::{OwnNode, Warning, wanted},
 };
 
 /// Says nothing where no source is named.
@@ -17,8 +18,11 @@ pub(super) async fn check(report: &mut Report, config: &NodeConfig, model: Optio
         Err(error) => {
             report.error(
                 "nodes",
-                format!("{error:#}"),
-                "look at --nodes, --kubeconfig and at what the account may read (nodes, uplinkstates)",
+                chain(error.as_ref()),
+                match config.source {
+                    Some(SourceConfig::Files(_)) => "look at --nodes: each manifest there has to be readable at the agent's start",
+                    _ => "look at --kubeconfig, and at what the account may read (nodes, uplinkstates)",
+                },
             );
             return;
         }
@@ -33,6 +37,16 @@ pub(super) async fn check(report: &mut Report, config: &NodeConfig, model: Optio
     };
     let bindings = wanted(Some(&inventory), model.rows(), model.topology(), own);
     for warning in bindings.into_iter().flat_map(|it| it.warnings) {
-        report.warn("nodes", warning, "mend the object that it names");
+        let advice = match &warning {
+            Warning::OwnNodeUnknown => {
+                let chassis = model.topology().chassis.as_deref().unwrap_or_default();
+                format!(
+                    "add this node's own Node, with {chassis} in k8s.ovn.org/node-chassis-id, or name it \
+                     by --node-name"
+                )
+            }
+            _ => "mend the object that it names".to_owned(),
+        };
+        report.warn("nodes", warning, advice);
     }
 }

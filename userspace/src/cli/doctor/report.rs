@@ -67,6 +67,15 @@ impl Report {
         self.add(check, Verdict::Error, found, Some(advice.into()));
     }
 
+    /// An error of something that is not there, or that we may not ask.
+    pub(super) fn unreached(&mut self, check: &str, found: String, advice: &str) {
+        let advice = match found.contains("Permission denied") {
+            true => "run this as root, or as a user who may ask it",
+            false => advice,
+        };
+        self.error(check, found, advice);
+    }
+
     fn add(
         &mut self,
         check: impl Into<String>,

@@ -61,6 +61,11 @@ fn installed(cookie: &str) -> Vec<InstalledFlow> {
 #[test]
 fn who_steers_on_a_bridge_is_told_by_its_flows() {
     let ours = format!("{}", crate::plan::COOKIE);
+    let asked = |steering| Asked {
+        steering,
+        is_running: false,
+        install: Install::Overlay,
+    };
     for (flows, steering, verdict) in [
         (Vec::new(), false, Verdict::Ok),
         (Vec::new(), true, Verdict::Warning),
@@ -70,9 +75,22 @@ fn who_steers_on_a_bridge_is_told_by_its_flows() {
         (installed("0xdeff105"), false, Verdict::Ok),
     ] {
         let mut report = Report::default();
-        owner(&mut report, "steering", &group(), &flows, steering);
+        owner(&mut report, "steering", &group(), &flows, asked(steering));
         assert_eq!(verdicts(&report), [("steering", verdict)], "{report:?}");
     }
+    let mut report = Report::default();
+    let complete = Asked {
+        install: Install::Complete,
+        ..asked(false)
+    };
+    owner(
+        &mut report,
+        "fan-out",
+        &group(),
+        &installed(&ours),
+        complete,
+    );
+    assert_eq!(verdicts(&report), [("fan-out", Verdict::Ok)], "{report:?}");
 }
 
 #[test]
@@ -152,7 +170,11 @@ async fn a_node_without_anything_has_a_line_for_each_part_that_is_missing() {
     };
     assert_eq!(of("ovs-vswitchd").as_deref(), Some("error"));
     assert_eq!(of("Open_vSwitch").as_deref(), Some("error"));
-    assert_eq!(of("OVN_Northbound"), None, "it could not be told");
+    assert_eq!(
+        of("OVN_Northbound").as_deref(),
+        Some("warning"),
+        "not asked"
+    );
     assert_eq!(of("bpffs").as_deref(), Some("warning"));
     assert_eq!(of("agent").as_deref(), Some("warning"));
 }

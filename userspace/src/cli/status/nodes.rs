@@ -23,7 +23,12 @@ pub(super) fn lines(status: &Value) -> Vec<String> {
     let kept = part(status, &["keep_rows"]) == &Value::Bool(true);
     let mut lines = Vec::new();
     if source.is_null() {
-        let what = if kept { "stays (--keep-rows)" } else { "goes" };
+        let what = match (kept, part(status, &["withdraws"]) == &Value::Bool(true)) {
+            (true, _) => "stays (--keep-rows)",
+            (false, true) => "goes",
+            (false, false) if has_none(status) => return lines,
+            (false, false) => "and is not known as ours stays",
+        };
         lines.push(format!(
             "nodes: no source; what an earlier run wrote for them {what}"
         ));
@@ -53,6 +58,11 @@ pub(super) fn lines(status: &Value) -> Vec<String> {
         text(counters, "transactions"),
     ));
     lines
+}
+
+/// Whether there are no static rows that could be ours.
+fn has_none(status: &Value) -> bool {
+    part(status, &["static_rows", "ours"]).as_u64() == Some(0)
 }
 
 /// What is not as it should be about nodes.
@@ -161,11 +171,14 @@ mod tests {
 
     #[test]
     fn no_strategy_is_in_force_while_nothing_is_written() {
-        let nodes = json!({"source": null, "strategy": "static", "why": "it is configured",
-            "lock": "held", "static_rows": {"ours": 0, "rows": 0}});
+        let nodes = json!({"source": null, "withdraws": true, "strategy": "static",
+            "why": "it is configured", "lock": "held", "static_rows": {"ours": 0, "rows": 0}});
         for (gate, paused) in [(true, true), (false, false)] {
             let status = json!({"steering_gate": gate, "paused": paused, "nodes": nodes});
             assert!(lines(&status)[1].starts_with("node IPs: no bindings"));
         }
+        let nobodys = json!({"nodes": {"source": null, "withdraws": false,
+            "static_rows": {"ours": 0, "rows": 4}}});
+        assert!(lines(&nobodys).is_empty());
     }
 }

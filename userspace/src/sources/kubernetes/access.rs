@@ -14,6 +14,10 @@ use kube::{
 use tower::{BoxError, ServiceBuilder};
 
 use super::super::SourceError;
+use crate::plain_file;
+
+/// Bytes; it has keys and certificates, not files of data.
+const KUBECONFIG_LIMIT: u64 = 16 << 20;
 
 /// A connection on which nothing comes is asked for a sign of life after so long,
 const KEEPALIVE: Duration = Duration::from_secs(30);
@@ -76,6 +80,13 @@ impl Access {
                 Config::incluster().map_err(|source| SourceError::InCluster(Box::new(source)))?
             }
             Self::Kubeconfig { path, context } => {
+                // kube would wait for the writer of a FIFO, and read a device for ever.
+                plain_file::read(path, KUBECONFIG_LIMIT).map_err(|source| {
+                    SourceError::KubeconfigFile {
+                        path: path.clone(),
+                        source,
+                    }
+                })?;
                 let read = || {
                     let mut kubeconfig = Kubeconfig::read_from(path)?;
                     if let Some(context) = context {

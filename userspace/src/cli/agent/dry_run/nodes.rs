@@ -19,6 +19,18 @@ use crate::{
     },
 };
 
+/// What is wanted of bindings of node IPs.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Standing {
+    /// Followers have them.
+    Wanted,
+    /// They go.
+    Withdrawn,
+    /// Those that are there stay.
+    Kept,
+}
+
 /// What would be done about node IPs.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedNodes {
@@ -26,6 +38,8 @@ pub(super) struct PlannedNodes {
     /// `None` without a source of nodes: what an earlier run wrote goes.
     strategy: Option<Strategy>,
     why: String,
+    /// What is wanted of bindings now.
+    standing: Standing,
     warnings: Vec<String>,
     static_rows: Vec<RowOperation>,
     #[serde(skip)]
@@ -80,6 +94,11 @@ pub(super) async fn plan(
     Ok(Some(PlannedNodes {
         nodes: inventory.nodes.len(),
         strategy: Some(strategy),
+        standing: match (config.nodes.keep_rows, steering) {
+            (true, _) => Standing::Kept,
+            (false, true) => Standing::Wanted,
+            (false, false) => Standing::Withdrawn,
+        },
         why: why.to_string(),
         warnings: wanted.warnings.iter().map(ToString::to_string).collect(),
         static_rows,
@@ -112,6 +131,10 @@ async fn withdrawn(
     Ok(Some(PlannedNodes {
         nodes: 0,
         strategy: None,
+        standing: match config.nodes.keep_rows {
+            true => Standing::Kept,
+            false => Standing::Withdrawn,
+        },
         why: "no source of nodes is given".to_owned(),
         warnings: Vec::new(),
         static_rows: recompute(&there, &targets, None, Mode::Withdraw, masquerade),
@@ -144,12 +167,21 @@ impl PlannedNodes {
 
     /// For people.
     pub(super) fn lines(&self) -> Vec<String> {
-        let mut lines = vec![match self.strategy {
-            Some(strategy) => format!(
-                "{} nodes are known by {strategy} bindings, since {}",
-                self.nodes, self.why
+        let nodes = self.nodes;
+        let mut lines = vec![match (self.standing, self.strategy) {
+            (Standing::Kept, _) => format!(
+                "{nodes} nodes; static bindings that are there stay as they are, since steering is off (--keep-rows)"
             ),
-            None => format!("no static binding is kept, since {}", self.why),
+            (Standing::Withdrawn, Some(_)) => {
+                format!("{nodes} nodes; no binding is kept, since steering is off or paused")
+            }
+            (Standing::Wanted, Some(strategy)) => {
+                format!(
+                    "{nodes} nodes are known by {strategy} bindings, since {}",
+                    self.why
+                )
+            }
+            (_, None) => format!("no static binding is kept, since {}", self.why),
         }];
         lines.extend(
             self.warnings
