@@ -20,8 +20,7 @@ use crate::{
         static_rows::orphans::orphaned_ports,
     },
     openflow::unixctl::UnixCtl,
-    plan::GateError,
-    plan::Gates,
+    plan::{GateError, Gates},
 };
 
 /// Check that the agent would find what it needs: kernel, databases, bridges, and what its mode asks
