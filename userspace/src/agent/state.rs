@@ -321,6 +321,21 @@ mod tests {
     }
 
     #[test]
+    fn a_fifo_in_the_place_of_a_file_holds_nobody_up() {
+        let fifo = |path: &Path| nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        fifo(&directory.path().join("state.json"));
+        let error = StateFile::open(directory.path()).unwrap_err();
+        assert!(matches!(error, StateError::Io { .. }), "{error}");
+        fs::remove_file(directory.path().join("state.json")).unwrap();
+        fifo(&directory.path().join("state.json.new"));
+        let file = StateFile::open(directory.path()).unwrap();
+        file.record("br-ex", changed()).unwrap();
+        let next = StateFile::open(directory.path()).unwrap();
+        assert_eq!(next.bridge("br-ex"), changed());
+    }
+
+    #[test]
     fn a_bridge_with_nothing_to_undo_leaves_the_file() {
         let directory = tempfile::tempdir().unwrap();
         let file = StateFile::open(directory.path()).unwrap();

@@ -128,3 +128,25 @@ fn build(config: Config) -> Result<Client, kube::Error> {
         .service(http);
     Ok(Client::new(service, config.default_namespace))
 }
+
+#[cfg(test)]
+mod tests {
+    use nix::{sys::stat::Mode, unistd::mkfifo};
+
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_that_is_no_file_holds_nobody_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("kubeconfig");
+        mkfifo(&fifo, Mode::S_IRWXU).unwrap();
+        for path in [fifo, PathBuf::from("/dev/zero")] {
+            let access = Access::new(Some(path), None).unwrap();
+            let error = access.url().unwrap_err();
+            assert!(
+                matches!(error, SourceError::KubeconfigFile { .. }),
+                "{error}"
+            );
+        }
+    }
+}
