@@ -109,7 +109,7 @@ fn another_xdp_program_is_not_replaced() {
     rig.attach(Hook::Xdp);
     // The same program, but in a bpffs that this one does not know.
     let mut options = rig.options(Hook::Xdp);
-    options.bpffs = rig.bpffs().with_file_name("elsewhere");
+    options.bpffs = rig.second_bpffs();
     let error = datapath::attach(&options).unwrap_err();
     assert!(
         matches!(error, AttachError::XdpBusy { .. }),

@@ -87,6 +87,11 @@ impl Rig {
         self.directory.path().join("bpf")
     }
 
+    /// Another one, likewise.
+    pub fn second_bpffs(&self) -> PathBuf {
+        self.directory.path().join("elsewhere")
+    }
+
     pub fn pins(&self) -> PathBuf {
         self.version().join("uplink%2e5")
     }
@@ -156,7 +161,9 @@ impl Rig {
 impl Drop for Rig {
     fn drop(&mut self) {
         // A directory that is mounted on cannot be removed; it may never have been mounted on.
-        while umount2(&self.bpffs(), MntFlags::MNT_DETACH).is_ok() {}
+        for mount in [self.bpffs(), self.second_bpffs()] {
+            while umount2(&mount, MntFlags::MNT_DETACH).is_ok() {}
+        }
     }
 }
 
