@@ -300,9 +300,7 @@ impl Attachments {
             });
         statuses.collect()
     }
-}
 
-impl Attachments {
     /// Those of the interfaces that nothing is known of, as not attached.
     pub fn absent(&self, wanted: &[Arc<str>]) -> impl Iterator<Item = DatapathStatus> {
         let absent = wanted.iter().filter(|it| !self.attached.contains_key(*it));

@@ -186,6 +186,8 @@ impl HostSide {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::{datapath::netlink::Link, topology::tests::Node};
 
@@ -224,21 +226,25 @@ mod tests {
         assert!(HostSide::of(&host).is_none());
     }
 
+    /// The host's half, and the rows of a bridge with `pf0hpf`.
+    fn reading(sysfs: &Path) -> (HostSide, Rows) {
+        let host = HostSide::of(&HostConfig {
+            mode: NodeMode::Dpu,
+            sysfs: sysfs.to_owned(),
+            ..HostConfig::default()
+        });
+        let mut node = Node::default();
+        node.bridge("br-ex", "pf0hpf", &[]);
+        (host.unwrap(), node.rows())
+    }
+
     #[test]
     fn what_sysfs_did_not_tell_is_read_again_until_it_does() {
         let sysfs = tempfile::tempdir().unwrap();
         let port = sysfs.path().join("class/net/pf0hpf");
         std::fs::create_dir_all(&port).unwrap();
         std::fs::write(port.join("phys_switch_id"), "abc").unwrap();
-        let mut host = HostSide::of(&HostConfig {
-            mode: NodeMode::Dpu,
-            sysfs: sysfs.path().to_owned(),
-            ..HostConfig::default()
-        })
-        .unwrap();
-        let mut node = Node::default();
-        node.bridge("br-ex", "pf0hpf", &[]);
-        let rows = node.rows();
+        let (mut host, rows) = reading(sysfs.path());
         host.learn(&rows);
         assert!(host.is_to_be_read_again());
         assert_eq!(found(&host, &["pf0hpf"]), None);
@@ -253,15 +259,7 @@ mod tests {
         let sysfs = tempfile::tempdir().unwrap();
         let port = sysfs.path().join("class/net/pf0hpf");
         std::fs::create_dir_all(&port).unwrap();
-        let mut host = HostSide::of(&HostConfig {
-            mode: NodeMode::Dpu,
-            sysfs: sysfs.path().to_owned(),
-            ..HostConfig::default()
-        })
-        .unwrap();
-        let mut node = Node::default();
-        node.bridge("br-ex", "pf0hpf", &[]);
-        let rows = node.rows();
+        let (mut host, rows) = reading(sysfs.path());
         host.learn(&rows);
         std::fs::write(port.join("phys_switch_id"), "abc").unwrap();
         std::fs::write(port.join("phys_port_name"), "pf0hpf").unwrap();

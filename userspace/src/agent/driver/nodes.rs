@@ -38,7 +38,7 @@ pub(super) fn node_bindings(
     clock: Clock,
     recorded: BTreeSet<Arc<str>>,
 ) -> Result<Option<NodeBindings>, AgentError> {
-    if !minds_static_rows(config, &state.static_ports()) {
+    if !minds_static_rows(config, &recorded) {
         return Ok(None);
     }
     let source = config.nodes.source.clone();
