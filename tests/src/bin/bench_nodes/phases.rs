@@ -3,7 +3,6 @@
 
 use std::{
     collections::BTreeMap,
-    thread,
     time::{Duration, Instant},
 };
 
@@ -195,15 +194,13 @@ fn rest(bench: &mut Bench, resting: Resting) -> anyhow::Result<Rest> {
     eprintln!("{name}, {}: nothing changes", bench.size);
     let (before, log) = (bench.state()?, bench.northbound_log()?);
     let (cpu, start) = (bench.cpu()?, Instant::now());
-    // The window that is measured: that nothing happens has no moment to wait for. In pieces, so that ^C
-    // ends it.
+    // The window that is measured: that nothing happens has no moment to wait for. ^C ends it.
     wait_until(resting.time * 2, "time to pass", || {
         let left = resting.time.saturating_sub(start.elapsed());
-        if left.is_zero() {
-            return Ok(());
+        match left.is_zero() {
+            true => Ok(()),
+            false => Err(format!("{left:?} left")),
         }
-        thread::sleep(left.min(Duration::from_millis(500)));
-        Err(format!("{left:?} left"))
     })?;
     let seconds = start.elapsed().as_secs_f64();
     let cpu = bench.cpu()?.since(cpu);
