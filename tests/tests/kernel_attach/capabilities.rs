@@ -1,6 +1,6 @@
 //! An agent needs no more than the capabilities that the files in deploy/ grant.
 
-use std::{env, fs, process::Command};
+use std::fs;
 
 use neighsteer::datapath::{self, AttachOptions, Direction, Hook, State};
 use neighsteer_common::Validate;
@@ -8,12 +8,9 @@ use nix::mount::{MsFlags, mount};
 
 use crate::rig::*;
 
-/// Set for the process that has only the three; names its bpffs.
-const BPFFS: &str = "NEIGHSTEER_TEST_BPFFS";
-
 #[test]
 fn three_capabilities_are_enough_to_attach_replace_and_detach() {
-    if let Some(bpffs) = env::var_os(BPFFS) {
+    if let Some(bpffs) = bpffs_of_three_capabilities() {
         for hook in [Hook::Tc, Hook::Xdp] {
             with_three_capabilities(&AttachOptions {
                 interface: UPLINK.to_owned(),
@@ -23,7 +20,7 @@ fn three_capabilities_are_enough_to_attach_replace_and_detach() {
                 tag: None,
                 steering_mark: None,
                 validate: Validate::default(),
-                bpffs: bpffs.clone().into(),
+                bpffs: bpffs.clone(),
                 clsact: false,
             });
         }
@@ -41,23 +38,10 @@ fn three_capabilities_are_enough_to_attach_replace_and_detach() {
         none,
     )
     .unwrap();
-    let output = Command::new("setpriv")
-        .args([
-            "--no-new-privs",
-            "--bounding-set=-all,+bpf,+perfmon,+net_admin",
-            "--",
-        ])
-        .arg(env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "capabilities::three_capabilities_are_enough_to_attach_replace_and_detach",
-        ])
-        .env(BPFFS, rig.bpffs())
-        .output()
-        .unwrap();
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{stdout}");
-    assert!(stdout.contains("1 passed"), "{stdout}");
+    again_with_three_capabilities(
+        "capabilities::three_capabilities_are_enough_to_attach_replace_and_detach",
+        &rig.bpffs(),
+    );
 }
 
 fn with_three_capabilities(options: &AttachOptions) {

@@ -1,6 +1,6 @@
 //! Interfaces that got each other's names while nobody looked.
 
-use std::{env, fs, path::Path, process::Command, thread};
+use std::{fs, path::Path, thread};
 
 use neighsteer::datapath::{self, AttachError, AttachOptions, Attached, Hook, Mode, State, pins};
 use neighsteer_tests::{lab::wait_until, packet_socket::PacketSocket};
@@ -283,12 +283,9 @@ fn what_cannot_give_way_is_named_and_keeps_no_other_from_being_attached_or_detac
     assert!(rig.is_clean());
 }
 
-/// Set for the process that has only three capabilities; names its bpffs.
-const BPFFS: &str = "NEIGHSTEER_TEST_RENAMED_BPFFS";
-
 #[test]
 fn three_capabilities_are_enough_where_names_went_round() {
-    if let Some(bpffs) = env::var_os(BPFFS) {
+    if let Some(bpffs) = bpffs_of_three_capabilities() {
         for hook in hooks() {
             let names = NAMES.map(|name| format!("{name}-{hook}"));
             for name in &names {
@@ -312,23 +309,10 @@ fn three_capabilities_are_enough_where_names_went_round() {
         }
         rotate(&names);
     }
-    let output = Command::new("setpriv")
-        .args([
-            "--no-new-privs",
-            "--bounding-set=-all,+bpf,+perfmon,+net_admin",
-            "--",
-        ])
-        .arg(env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "renamed::three_capabilities_are_enough_where_names_went_round",
-        ])
-        .env(BPFFS, &bpffs)
-        .output()
-        .unwrap();
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{stdout}");
-    assert!(stdout.contains("1 passed"), "{stdout}");
+    again_with_three_capabilities(
+        "renamed::three_capabilities_are_enough_where_names_went_round",
+        &bpffs,
+    );
     for name in &all {
         assert!(datapath::detach(name, &bpffs).unwrap(), "{name}");
     }

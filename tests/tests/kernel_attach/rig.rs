@@ -1,8 +1,9 @@
 //! A veth pair in a network and a mount namespace that end with the test's thread.
 
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
+    process::Command,
     time::Duration,
 };
 
@@ -165,6 +166,32 @@ impl Drop for Rig {
             while umount2(&mount, MntFlags::MNT_DETACH).is_ok() {}
         }
     }
+}
+
+/// Set for the process that has only the three capabilities; names its bpffs.
+const BPFFS: &str = "NEIGHSTEER_TEST_BPFFS";
+
+/// The bpffs, in the process that [`again_with_three_capabilities`] starts.
+pub fn bpffs_of_three_capabilities() -> Option<PathBuf> {
+    env::var_os(BPFFS).map(PathBuf::from)
+}
+
+/// Runs a test again in a process that has no more than the files in deploy/ grant.
+pub fn again_with_three_capabilities(test: &str, bpffs: &Path) {
+    let output = Command::new("setpriv")
+        .args([
+            "--no-new-privs",
+            "--bounding-set=-all,+bpf,+perfmon,+net_admin",
+            "--",
+        ])
+        .arg(env::current_exe().unwrap())
+        .args(["--exact", test])
+        .env(BPFFS, bpffs)
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{stdout}");
+    assert!(stdout.contains("1 passed"), "{stdout}");
 }
 
 /// How tc ingress is attached to on this kernel.

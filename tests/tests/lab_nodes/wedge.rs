@@ -14,14 +14,20 @@ use crate::{
 
 const UDNS: u16 = 8;
 
+/// A node whose agent has written static rows, without those of OVN-Kubernetes itself, which would be its
+/// own to delete.
+fn started(version: OvnVersion, udns: u16) -> (Nodes, AgentProcess) {
+    let rig = Rig::build(Lab::builder().version(version), udns, &[]);
+    let nodes = Nodes::on_bare(rig, 2);
+    let agent = nodes.agent(&["--node-bindings", "static"]);
+    nodes.wait_for_static_rows();
+    (nodes, agent)
+}
+
 /// Removes UDNs one after the other, each after `before`, while the MAC of a node changes each time;
 /// northd has to follow every time.
 fn northd_goes_on(before: impl Fn(&Lab, Network)) {
-    let rig = Rig::build(Lab::builder().version(OvnVersion::V23_03), UDNS, &[]);
-    // Without the rows of OVN-Kubernetes itself, which would be its own to delete.
-    let mut nodes = Nodes::on_bare(rig, 2);
-    let _agent = nodes.agent(&["--node-bindings", "static"]);
-    nodes.wait_for_static_rows();
+    let (mut nodes, _agent) = started(OvnVersion::V23_03, UDNS);
     for (id, last) in (1..UDNS).zip(1u8..) {
         let mac = Mac([0x02, 0xdd, 0, 0, 0, last]);
         nodes.peers[0].set_mac(mac).unwrap();
@@ -50,10 +56,7 @@ fn northd_goes_on_when_a_routers_static_rows_go_first() {
 
 #[test]
 fn rows_of_a_udn_that_went_while_the_agent_was_away_go_when_it_is_back() {
-    let rig = Rig::build(Lab::builder().version(OvnVersion::V25_03), 3, &[]);
-    let mut nodes = Nodes::on_bare(rig, 2);
-    let mut agent = nodes.agent(&["--node-bindings", "static"]);
-    nodes.wait_for_static_rows();
+    let (mut nodes, mut agent) = started(OvnVersion::V25_03, 3);
     agent.kill().unwrap();
     nodes.rig.lab.remove_udn(2).unwrap();
     assert!(nodes.written().len() > nodes.wanted().len());
@@ -63,10 +66,7 @@ fn rows_of_a_udn_that_went_while_the_agent_was_away_go_when_it_is_back() {
 
 #[test]
 fn rows_of_a_udn_that_went_go_although_the_state_file_is_lost() {
-    let rig = Rig::build(Lab::builder().version(OvnVersion::V25_03), 3, &[]);
-    let mut nodes = Nodes::on_bare(rig, 2);
-    let mut agent = nodes.agent(&["--node-bindings", "static"]);
-    nodes.wait_for_static_rows();
+    let (mut nodes, mut agent) = started(OvnVersion::V25_03, 3);
     for by_cleanup in [false, true] {
         agent.kill().unwrap();
         let state = nodes.rig.lab.state_directory().join("state.json");
@@ -96,10 +96,7 @@ enum Meanwhile {
 /// Deletes a UDN and makes it again under the same name before northd has seen it gone: northd has to
 /// follow, and the new router gets its rows.
 fn northd_follows_a_udn_made_again(meanwhile: Meanwhile) {
-    let rig = Rig::build(Lab::builder().version(OvnVersion::V23_03), 4, &[]);
-    let mut nodes = Nodes::on_bare(rig, 2);
-    let mut agent = nodes.agent(&["--node-bindings", "static"]);
-    nodes.wait_for_static_rows();
+    let (mut nodes, mut agent) = started(OvnVersion::V23_03, 4);
     let signal = |agent: &AgentProcess, signal| {
         let pid = Pid::from_raw(agent.pid().try_into().unwrap());
         kill(pid, signal).unwrap();
@@ -168,10 +165,7 @@ fn a_udn_made_again_while_the_agent_was_dead_does_not_stop_northd_for_good() {
 
 #[test]
 fn rows_of_which_no_record_is_left_stop_no_northd_when_their_port_goes() {
-    let rig = Rig::build(Lab::builder().version(OvnVersion::V23_03), 5, &[]);
-    let mut nodes = Nodes::on_bare(rig, 2);
-    let mut agent = nodes.agent(&["--node-bindings", "static"]);
-    nodes.wait_for_static_rows();
+    let (mut nodes, mut agent) = started(OvnVersion::V23_03, 5);
     let mut made_again = Vec::new();
     for (flags, gone, again) in [(&["--keep-rows"][..], 2, 3), (&STEER, 4, 5)] {
         agent.kill().unwrap();
@@ -214,10 +208,7 @@ fn rows_of_which_no_record_is_left_stop_no_northd_when_their_port_goes() {
 
 #[test]
 fn a_cleanup_that_keeps_rows_deletes_those_of_ports_that_are_gone() {
-    let rig = Rig::build(Lab::builder().version(OvnVersion::V25_03), 3, &[]);
-    let mut nodes = Nodes::on_bare(rig, 2);
-    let mut agent = nodes.agent(&["--node-bindings", "static"]);
-    nodes.wait_for_static_rows();
+    let (mut nodes, mut agent) = started(OvnVersion::V25_03, 3);
     agent.kill().unwrap();
     nodes.rig.lab.remove_udn(2).unwrap();
     let output = nodes.rig.run(&["cleanup", "--keep-rows"]);
